@@ -1,0 +1,49 @@
+# Each target makes .venv and installs what it needs into it; a second call finds it there.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# The python of test-gpu. A machine whose own python has torch and the other wheels: make test-gpu GPU_PYTHON=python3
+GPU_PYTHON ?= $(BIN)/python
+
+.PHONY: demo test test-gpu examples bench report lint clean
+
+# A project from the default answers, generated and trained.
+demo: $(INSTALLED)
+	$(BIN)/copier copy --defaults --overwrite --quiet --vcs-ref HEAD "$(CURDIR)" demo
+	cd demo && ../$(BIN)/python sample_data.py
+	cd demo && ../$(BIN)/python train.py --overwrite
+	cd demo && ../$(BIN)/python evaluate.py --checkpoint runs/default/best.pt
+	cd demo && ../$(BIN)/python plot.py runs/default
+	@echo
+	@echo "the project      demo/ (start with demo/README.md and demo/train.py)"
+	@echo "the checkpoint   demo/runs/default/best.pt"
+	@ls demo/runs/default/*.png | sed 's/^/the curves       /'
+
+test: $(INSTALLED) lint
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
+	$(GPU_PYTHON) -m pytest -m gpu tests/test_gpu.py
+
+# Writes examples_generated/ anew, after a change of the template.
+examples: $(INSTALLED)
+	$(BIN)/plainloop examples
+
+bench: $(INSTALLED)
+	$(BIN)/python bench/step.py
+
+report: $(INSTALLED)
+	$(BIN)/python bench/report.py
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:
+	rm -rf .venv demo .pytest_cache .ruff_cache
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,train]'
+	touch $@
