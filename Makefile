@@ -20,7 +20,7 @@ demo: $(INSTALLED)
 	@ls demo/runs/default/*.png | sed 's/^/the curves       /'
 
 test: $(INSTALLED) lint
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
 	$(GPU_PYTHON) -m pytest -m gpu tests/test_gpu.py

@@ -1,0 +1,99 @@
+"""Running generated projects, each command in a process of its own. Imports nothing of Plainloop."""
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+EXAMPLES_FOLDER = Path(__file__).parents[1] / "examples_generated"
+DRIVERS = Path(__file__).parent / "drivers"
+EXAMPLES = ["image-classification", "tabular-binary", "tabular-regression", "text-classification", "language-modeling"]
+
+# What may differ between two runs with the same result.
+WHERE_AND_HOW = {"run_dir", "num_workers", "resume", "overwrite", "accept_changes"}
+
+
+def copy_example(name: str, folder: Path) -> Path:
+    """A fresh copy of a committed example, without the data and runs that somebody may have left in it."""
+    ignore = shutil.ignore_patterns("data", "runs", "__pycache__", ".*_cache")
+    return Path(shutil.copytree(EXAMPLES_FOLDER / name, folder / name, ignore=ignore))
+
+
+def run(project: Path, *command: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """A Python command in the project's folder; it must end with this status."""
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], cwd=project, capture_output=True, text=True, timeout=600
+    )
+    said = f"{' '.join(map(str, command))} ended with {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == status, said
+    return done
+
+
+def shrink(data: Path, rows: int = 200, characters: int = 40_000) -> None:
+    """Leave only the beginning of the sample data, so that an epoch takes seconds on a CPU."""
+    for path in data.glob("*.csv"):
+        with path.open(newline="", encoding="utf-8") as file:
+            table = list(csv.reader(file))[: rows + 1]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(table)
+    for path in data.glob("*.txt"):
+        path.write_text(path.read_text(encoding="utf-8")[:characters], encoding="utf-8")
+    for folder in data.glob("*/*/"):
+        for path in sorted(folder.glob("*.png"))[rows // 10 :]:
+            path.unlink()
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, float]]:
+    """The lines of metrics.jsonl."""
+    return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def stop_at(project: Path, step: int, signum: signal.Signals, *arguments: str) -> None:
+    """Train until the process has made so many optimizer steps and sends itself this signal."""
+    killed = signum is signal.SIGKILL
+    status = -signum if killed else 128 + signum
+    run(project, DRIVERS / "stop_at.py", str(step), str(int(signum)), "train.py", *arguments, status=status)
+
+
+def train_in_pieces(project: Path, run_dir: str, flags: list[str], epoch: int) -> None:
+    """A run of two epochs of `epoch` steps: stopped and killed in the middle of each, by changing numbers of workers.
+
+    The steps are counted from each start; a kill falls after the last checkpoint, so some steps are made twice.
+    """
+    flags = ["--run-dir", run_dir, *flags]
+    third = max(epoch // 3, 2)
+    stop_at(project, third, signal.SIGTERM, *flags, "--num-workers", "0")
+    stop_at(project, third, signal.SIGKILL, *flags, "--num-workers", "2", "--resume")
+    stop_at(project, epoch, signal.SIGKILL, *flags, "--num-workers", "1", "--resume")
+    run(project, "train.py", *flags, "--num-workers", "0", "--resume")
+
+
+def differences(one: object, other: object, where: str = "") -> list[str]:
+    """Where two loaded checkpoints are not the same, bit for bit."""
+    if type(one) is not type(other):
+        return [f"{where}: {type(one).__name__} and {type(other).__name__}"]
+    if isinstance(one, dict):
+        keys = (one.keys() ^ other.keys()) - WHERE_AND_HOW
+        both = (key for key in one if key in other and key not in WHERE_AND_HOW)
+        inner = (line for key in both for line in differences(one[key], other[key], f"{where}.{key}"))
+        return [*(f"{where}.{key}: in one only" for key in keys), *inner]
+    if isinstance(one, (list, tuple)) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for index, pair in pairs for line in differences(*pair, f"{where}[{index}]")]
+    if isinstance(one, torch.Tensor):
+        same = one.dtype == other.dtype and torch.equal(one, other)
+        return [] if same else [f"{where}: tensors differ"]
+    return [] if repr(one) == repr(other) else [f"{where}: {one!r} and {other!r}"]
+
+
+def assert_same_runs(one: Path, other: Path) -> None:
+    """Two runs left the same metrics and the same checkpoints."""
+    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    for name in ("last.pt", "best.pt"):
+        loaded = [torch.load(run_dir / name, weights_only=True, map_location="cpu") for run_dir in (one, other)]
+        assert not differences(*loaded), name

@@ -1,0 +1,236 @@
+"""Every pair of values, rendered in memory: the right files, formatted, lint-clean, with no more than was asked for."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plainloop.covering import covering_array as find_covering_array
+from plainloop.examples import write_project
+from plainloop.questionnaire import ask, resolve
+from plainloop.render import ANSWERS_FILE, render
+from plainloop.space import NOT_ASKED, feasible_pairs, keys, valid, values
+
+# These tests share the rendered projects, so one process runs them all.
+pytestmark = pytest.mark.xdist_group("render")
+
+FILES = {
+    ANSWERS_FILE,
+    ".gitignore",
+    "AGENTS.md",
+    "README.md",
+    "batches.py",
+    "check.py",
+    "checkpoint.py",
+    "config.py",
+    "data.py",
+    "diagnose.py",
+    "evaluate.py",
+    "metrics.py",
+    "model.py",
+    "plot.py",
+    "predict.py",
+    "pyproject.toml",
+    "run_folder.py",
+    "sample_data.py",
+    "stopping.py",
+    "train.py",
+}
+
+
+covering_array = cache(find_covering_array)
+
+
+@cache
+def projects() -> list[dict[str, str]]:
+    """A project for each combination of the covering array."""
+    return [render(answers) for answers in covering_array()]
+
+
+@cache
+def contexts() -> list[dict[str, Any]]:
+    return [resolve(answers) for answers in covering_array()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """All projects on disk, in numbered folders; a project's answers lie in it."""
+    folder = tmp_path_factory.mktemp("projects")
+    for number, project in enumerate(projects()):
+        write_project(folder / f"{number:04}", project)
+    return folder
+
+
+def line_around(found: re.Match[str] | None) -> str | None:
+    """The line in which a pattern was found."""
+    if found:
+        start, end = found.string.rfind("\n", 0, found.start()) + 1, found.string.find("\n", found.end())
+        return found.string[start : None if end < 0 else end].strip() or repr(found.group())
+    return None
+
+
+def assert_no_file(wrong: Callable[[str, str, dict[str, Any]], str | None]) -> None:
+    """Fail with what is wrong with any file of any project, a line each, and answers with which it is."""
+    found = {
+        f"{path}: {what}": answers
+        for answers, context, project in zip(covering_array(), contexts(), projects(), strict=True)
+        for path, text in project.items()
+        if (what := wrong(path, text, context))
+    }
+    if found:
+        pytest.fail("\n".join(f"{what}    ({answers})" for what, answers in found.items()), pytrace=False)
+
+
+def test_covering_array_holds_every_feasible_pair():
+    rows = [{key: answers.get(key, NOT_ASKED) for key in keys()} for answers in covering_array()]
+    assert {pair for row in rows for pair in combinations(row.items(), 2)} == feasible_pairs()
+    for answers in covering_array():
+        assert answers.items() <= ask(answers).recorded.items()
+
+
+def test_files_are_the_expected_ones():
+    for context, project in zip(contexts(), projects(), strict=True):
+        tests = {path for path in project if path.startswith("tests/")}
+        assert project.keys() - tests == FILES | ({"losses.py"} if context["loss_is_own"] else set())
+        assert len(tests) > 1
+
+
+def test_files_parse():
+    def fault(path: str, text: str, _: dict[str, Any]) -> str | None:
+        try:
+            match Path(path).suffix:
+                case ".py":
+                    compile(text, path, "exec")
+                case ".toml":
+                    tomllib.loads(text)
+                case ".yml":
+                    yaml.safe_load(text)
+        except (SyntaxError, tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+            return str(error)
+        return None
+
+    assert_no_file(fault)
+
+
+def test_answers_file_is_read_back(folder):
+    for number, answers in enumerate(covering_array()):
+        recorded = yaml.safe_load((folder / f"{number:04}" / ANSWERS_FILE).read_text())
+        assert recorded == ask(answers).recorded
+
+
+LEFTOVERS = {
+    "template tag": r"\{\{ |\{%|%\}|\{#",
+    "undefined value": r"\bUndefined\b",
+    "blank line at the start": r"\A\s",
+    "three blank lines": r"\n\n\n\n",
+    "blank line at the end": r"\n\n\Z",
+    "no line end at the end": r"[^\n]\Z",
+    "trailing space": r"[ \t]+\n",
+    "carriage return": r"\r",
+    "name of the template": r"(?i)plainloop\.|import plainloop|from plainloop",
+}
+
+
+@pytest.mark.parametrize("pattern", LEFTOVERS.values(), ids=LEFTOVERS)
+def test_nothing_is_left_over(pattern):
+    assert_no_file(lambda _, text, __: line_around(re.search(pattern, text)))
+
+
+@pytest.mark.parametrize("command", ["check --output-format concise", "format --diff --quiet"], ids=["lint", "format"])
+def test_ruff_finds_nothing(folder, command):
+    """By the rules in each project's own pyproject.toml, in one call for all."""
+    ruff = [sys.executable, "-m", "ruff", *command.split(), "--no-cache", "."]
+    done = subprocess.run(ruff, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+
+
+def is_answer(**answers: Any) -> Callable[[dict[str, Any]], bool]:
+    """A condition that one of these answers was given."""
+    return lambda context: any(context[key] == value for key, value in answers.items())
+
+
+# Words in the code, and for which answers alone they may stand there.
+TRACES: dict[str, Callable[[dict[str, Any]], bool]] = {
+    r"autocast": lambda context: context["amp"] != "off",
+    r"bfloat16|bf16": is_answer(amp="bf16"),
+    r"\bfloat16\b|fp16|GradScaler|\bscaler\b": is_answer(amp="fp16"),
+    r"clip_grad_norm_|max_grad_norm": is_answer(gradient_clipping="norm"),
+    r"clip_grad_value_|max_grad_value": is_answer(gradient_clipping="value"),
+    r"accumulate": is_answer(gradient_accumulation=True),
+    r"config\.patience|--patience|\spatience: int|early.stop": is_answer(early_stopping=True),
+    r"optim\.AdamW\b": is_answer(optimizer="adamw"),
+    r"optim\.Adam\b": is_answer(optimizer="adam"),
+    r"optim\.SGD\b|nesterov|\bmomentum": is_answer(optimizer="sgd"),
+    r"RMSprop": is_answer(optimizer="rmsprop"),
+    r"warmup|warm-up": is_answer(scheduler="warmup-cosine"),
+    r"StepLR|lr_step_epochs": is_answer(scheduler="step"),
+    r"ExponentialLR": is_answer(scheduler="exponential"),
+    r"CosineAnnealingLR": is_answer(scheduler="cosine"),
+    r"OneCycleLR": is_answer(scheduler="one-cycle"),
+    r"ReduceLROnPlateau|lr_patience": is_answer(scheduler="plateau"),
+    r"label_smoothing": is_answer(loss="label-smoothing"),
+    r"class_weights": is_answer(loss="weighted-cross-entropy"),
+    r"pos_weight": is_answer(loss="weighted-bce"),
+    r"[Ff]ocal": is_answer(loss="focal"),
+    r"MSELoss": is_answer(loss="mse"),
+    r"L1Loss": is_answer(loss="mae"),
+    r"HuberLoss": is_answer(loss="huber"),
+    r"BCEWithLogitsLoss": lambda context: "bce" in context["loss"],
+    r"\bmps\b": lambda context: context["device"] in ("mps", "auto"),
+    r"PIL|\bimages?\b": is_answer(data_kind="image"),
+    r"pandas": lambda context: context["data_kind"] in ("table", "text"),
+    r"tokenizers|tokenizer": lambda context: context["data_kind"] in ("text", "language"),
+    r"attention_mask": is_answer(data_kind="text"),
+    r"perplexity|bits_per_byte": is_answer(target="tokens"),
+    r"macro_f1": lambda context: context["target"] in ("class", "multilabel"),
+    r"micro_f1": is_answer(target="multilabel"),
+    r"auroc|AUROC": is_answer(target="binary"),
+    r"\brmse\b|\br2\b": is_answer(target="real"),
+}
+
+
+@pytest.mark.parametrize(("word", "may"), TRACES.items(), ids=TRACES)
+def test_no_trace_of_what_was_not_chosen(word, may):
+    def trace(path: str, text: str, context: dict[str, Any]) -> str | None:
+        if may(context) or not path.endswith((".py", ".toml")):
+            return None
+        return line_around(re.search(word, text))
+
+    assert_no_file(trace)
+    assert any(re.search(word, text) for project in projects() for text in project.values()), "it guards nothing"
+
+
+@pytest.mark.parametrize("key", keys())
+def test_no_answer_is_ignored(key):
+    """Of any two values that the same other answers leave open, each gives other code."""
+    for combination in valid(key):
+        if combination[key] is NOT_ASKED:
+            continue
+        base = {name: value for name, value in combination.items() if value is not NOT_ASKED}
+        earlier = {name: value for name, value in base.items() if name != key}
+        for other in values(key):
+            if {**combination, key: other} in valid(key) and other != base[key]:
+                assert code(base) != code({**earlier, key: other}), (base, other)
+
+
+@cache
+def _code(answers: tuple[tuple[str, Any], ...]) -> dict[str, str]:
+    return {path: text for path, text in render(dict(answers)).items() if path.endswith(".py")}
+
+
+def code(answers: dict[str, Any]) -> dict[str, str]:
+    """The Python files, without what only talks about them."""
+    return _code(tuple(answers.items()))
+
+
+def test_project_name_is_used():
+    project = render({"project_name": "Seventeen"})
+    assert all("Seventeen" in project[path] for path in ("README.md", "pyproject.toml"))
