@@ -1,0 +1,183 @@
+"""What the default project of each task reaches on its sample data, beside a simple model on the same rows.
+
+    python bench/report.py                        all tasks, some minutes on two cores
+    python bench/report.py --only tabular-binary
+    python bench/report.py --seeds 5              the mean over that many runs of each
+
+Each project is rendered into a temporary folder, writes its sample data there and is trained and evaluated by its own
+commands, with their default flags. Its score is that of best.pt. The other models come from scikit-learn, with its
+default settings, except for the language model's, which is counted here.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+from sklearn.base import BaseEstimator
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from plainloop.examples import write_project
+from plainloop.render import render
+
+
+def pixels(data: Path) -> float:
+    """Accuracy of logistic regression on the pixels."""
+    splits = []
+    for split in ("train", "val"):
+        files = sorted(data.glob(f"{split}/*/*.png"))
+        images = np.stack([np.asarray(Image.open(file), dtype=float).ravel() / 255 for file in files])
+        splits += [images, [file.parent.name for file in files]]
+    train, train_labels, val, val_labels = splits
+    return LogisticRegression(max_iter=5000).fit(train, train_labels).score(val, val_labels)
+
+
+def table(model: BaseEstimator, target: str) -> Callable[[Path], float]:
+    """Accuracy or R² of a linear model on the columns of a table."""
+
+    def score(data: Path) -> float:
+        numbers = make_pipeline(SimpleImputer(), StandardScaler())
+        categories = make_pipeline(
+            SimpleImputer(strategy="constant", fill_value="missing"), OneHotEncoder(handle_unknown="ignore")
+        )
+        is_number, is_category = (
+            make_column_selector(dtype_include="number"),
+            make_column_selector(dtype_exclude="number"),
+        )
+        pipeline = make_pipeline(make_column_transformer((numbers, is_number), (categories, is_category)), model)
+        train, val = pd.read_csv(data / "train.csv"), pd.read_csv(data / "val.csv")
+        pipeline.fit(train.drop(columns=target), train[target])
+        return pipeline.score(val.drop(columns=target), val[target])
+
+    return score
+
+
+def tf_idf(data: Path) -> float:
+    """Accuracy of logistic regression on the words of a text."""
+    train, val = pd.read_csv(data / "train.csv"), pd.read_csv(data / "val.csv")
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=5000)).fit(train["text"], train["label"])
+    return model.score(val["text"], val["label"])
+
+
+def byte_trigram(data: Path) -> float:
+    """Bits per byte of an interpolation of byte trigrams, bigrams, single bytes and 1/256.
+
+    The weights of the four are fitted by EM on the last tenth of the training text, with the counts of the rest.
+    """
+    train, val = (np.frombuffer((data / f"{split}.txt").read_bytes(), dtype=np.uint8) for split in ("train", "val"))
+    cut = len(train) * 9 // 10
+    estimates = ngram_probabilities(train[:cut], train[cut:])
+    weights = np.full(4, 0.25)
+    for _ in range(50):
+        shares = weights * estimates
+        weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+    return float(-np.log2(ngram_probabilities(train, val) @ weights).mean())
+
+
+def ngram_probabilities(text: np.ndarray, held_out: np.ndarray) -> np.ndarray:
+    """For each byte of `held_out` from the third: its share in `text` after two bytes, after one, after none; 1/256."""
+    columns = []
+    for n in (3, 2, 1):
+        counts = np.bincount(codes(text, n), minlength=256**n).astype(np.float32)
+        seen = codes(held_out[3 - n :], n)
+        after = counts.reshape(-1, 256).sum(axis=1)[seen // 256]
+        columns.append(counts[seen] / np.maximum(after, 1))
+    return np.stack([*columns, np.full(len(held_out) - 2, 1 / 256)], axis=1)
+
+
+def codes(text: np.ndarray, n: int) -> np.ndarray:
+    """Every run of n bytes as one number, its last byte in the lowest place."""
+    return sum(text[i : len(text) - n + 1 + i].astype(np.int64) * 256 ** (n - 1 - i) for i in range(n))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A project, the metric that is compared, and the simple model on the same data."""
+
+    answers: Mapping[str, Any]
+    metric: str
+    baseline: str
+    baseline_score: Callable[[Path], float] = field(repr=False)
+
+
+LOGISTIC = LogisticRegression(max_iter=5000)
+TASKS = {
+    "image-classification": Task({}, "accuracy", "logistic regression on pixels", pixels),
+    "tabular-binary": Task(
+        {"task": "tabular-classification", "labels": "binary"},
+        "accuracy",
+        "logistic regression",
+        table(LOGISTIC, "diagnosis"),
+    ),
+    "tabular-multiclass": Task(
+        {"task": "tabular-classification"}, "accuracy", "logistic regression", table(LOGISTIC, "cultivar")
+    ),
+    "tabular-regression": Task(
+        {"task": "tabular-regression"}, "r2", "linear regression", table(LinearRegression(), "progression")
+    ),
+    "text-classification": Task({"task": "text-classification"}, "accuracy", "logistic regression on TF-IDF", tf_idf),
+    "language-modeling": Task(
+        {"task": "language-modeling"}, "bits_per_byte", "interpolated byte trigram", byte_trigram
+    ),
+}
+
+
+def python(project: Path, *command: str) -> str:
+    """What a command of the project prints."""
+    result = subprocess.run([sys.executable, *command], cwd=project, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"python {' '.join(command)} ended with {result.returncode}\n{result.stdout[-2000:]}{result.stderr}")
+    return result.stdout
+
+
+def measure(project: Path, metric: str, seed: int) -> tuple[float, float]:
+    """The metric of best.pt, and the seconds that train.py took, its start included."""
+    start = time.perf_counter()
+    python(project, "train.py", "--overwrite", "--seed", str(seed))
+    seconds = time.perf_counter() - start
+    printed = python(project, "evaluate.py", "--checkpoint", "runs/default/best.pt")
+    values = dict(line.split() for line in printed.split("\n\n")[0].splitlines())
+    return float(values[f"val_{metric}"]), seconds
+
+
+def main() -> None:
+    """Print the table, a line as soon as it is known."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--only", choices=TASKS, help="this task alone")
+    arguments.add_argument("--seeds", type=int, default=1, help="runs of each project, with seeds 0, 1, …")
+    options = arguments.parse_args()
+    print("| project | metric | score | simple model | its score | training, s |")
+    print("|---|---|---|---|---|---|")
+    for name in [options.only] if options.only else TASKS:
+        task = TASKS[name]
+        with tempfile.TemporaryDirectory() as folder:
+            project = Path(folder)
+            write_project(project, render(task.answers))
+            python(project, "sample_data.py")
+            baseline_score = task.baseline_score(project / "data")
+            runs = [measure(project, task.metric, seed) for seed in range(options.seeds)]
+        scores, seconds = zip(*runs, strict=True)
+        spread = f" ({min(scores):.4f} to {max(scores):.4f})" if options.seeds > 1 else ""
+        print(
+            f"| {name} | {task.metric} | {mean(scores):.4f}{spread} | {task.baseline} | {baseline_score:.4f}"
+            f" | {mean(seconds):.0f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
