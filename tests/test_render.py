@@ -185,6 +185,7 @@ TRACES: dict[str, Callable[[dict[str, Any]], bool]] = {
     r"HuberLoss": is_answer(loss="huber"),
     r"BCEWithLogitsLoss": lambda context: "bce" in context["loss"],
     r"\bmps\b": lambda context: context["device"] in ("mps", "auto"),
+    r'type == "cuda"': lambda context: context["device"] in ("cuda", "auto"),
     r"PIL|\bimages?\b": is_answer(data_kind="image"),
     r"pandas": lambda context: context["data_kind"] in ("table", "text"),
     r"tokenizers|tokenizer": lambda context: context["data_kind"] in ("text", "language"),
