@@ -10,6 +10,7 @@ forward pass to the next within an epoch; the median over all steps of a round i
 
 import argparse
 import contextlib
+import itertools
 import os
 import statistics
 import sys
@@ -64,7 +65,8 @@ def compare(rounds: int, steps: int) -> None:
         bare.append(typical(times, len(rows), config.batch_size))
         ratios.append(ours[-1] / bare[-1])
     print(
-        f"{len(rows)} rows, batches of {config.batch_size}, {rounds} rounds of {config.epochs} epochs, torch {torch.__version__}"
+        f"{len(rows)} rows, batches of {config.batch_size}, {rounds} rounds of {config.epochs} epochs,"
+        f" torch {torch.__version__}, one thread"
     )
     print(f"bare five lines    {statistics.median(bare):7.0f} µs a step   1.00")
     print(f"generated project  {statistics.median(ours):7.0f} µs a step   {statistics.median(ratios):.2f}", end="")
@@ -100,7 +102,7 @@ def stamps():
 def typical(times: list[float], n: int, batch_size: int) -> float:
     """Median over the steps within epochs, in microseconds; the first two epochs warm up."""
     steps = -(-n // batch_size)
-    within = [b - a for i, (a, b) in enumerate(zip(times, times[1:], strict=False), 1) if i % steps and i > 2 * steps]
+    within = [b - a for i, (a, b) in enumerate(itertools.pairwise(times), 1) if i % steps and i > 2 * steps]
     return statistics.median(within) * 1e6
 
 
