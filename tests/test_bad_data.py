@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from PIL import Image
+
 from projects import copy_example, run
 
 pytestmark = pytest.mark.xdist_group("bad data")
