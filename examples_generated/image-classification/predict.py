@@ -1,0 +1,56 @@
+"""What a checkpoint sees in images: a line of CSV for each file, with its class and how probable that is.
+
+Usage:
+    python predict.py --checkpoint runs/default/best.pt FILE… > predictions.csv
+"""
+
+import csv
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import tyro
+
+from batches import BadData
+from checkpoint import load_model, read_checkpoint
+from data import Preprocessing, read_images
+from model import make_model
+
+BATCH_SIZE = 64  # images in one forward pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """Images of any size."""
+    checkpoint: Path = Path("runs/default/best.pt")
+    """What train.py wrote."""
+
+
+@torch.inference_mode()
+def main(arguments: Arguments) -> None:
+    if not arguments.files:
+        raise SystemExit("name one or more image files")
+    checkpoint = read_checkpoint(arguments.checkpoint)
+    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    model = make_model(preprocessing).to(device)
+    load_model(arguments.checkpoint, checkpoint, model)
+    model.eval()
+
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(["file", "class", "probability"])
+    for start in range(0, len(arguments.files), BATCH_SIZE):
+        files = arguments.files[start : start + BATCH_SIZE]
+        try:
+            images = read_images(files, preprocessing.image_size)
+        except BadData as error:
+            raise SystemExit(str(error)) from None
+        probabilities, classes = model(images.to(device)).softmax(dim=1).max(dim=1)
+        for file, number, probability in zip(files, classes.tolist(), probabilities.tolist(), strict=True):
+            table.writerow([file, preprocessing.classes[number], f"{probability:.6f}"])
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments))

@@ -1,0 +1,124 @@
+"""A run that was stopped, and went on, ends as one that never stopped."""
+
+import signal
+from dataclasses import replace
+
+import pytest
+from conftest import differences, load, run_to_end
+
+import train as training
+from checkpoint import save_checkpoint
+from config import Config
+from metrics import Metrics
+
+
+@pytest.fixture
+def whole(config: Config, tmp_path) -> Config:
+    """The same run, which nobody stops."""
+    return replace(config, run_dir=tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "steps", [[3], [5], [2, 1, 4]], ids=["in an epoch", "at its end", "twice in an epoch and once more"]
+)
+def test_a_stopped_run_ends_the_same(config, whole, stop_after, steps):
+    expected = run_to_end(whole, eval_every=2)
+    for count in steps:
+        stop_after(count)
+        with pytest.raises(SystemExit) as stopped:
+            run_to_end(config, eval_every=2, resume=True)
+        assert stopped.value.code == 128 + signal.SIGTERM
+    resumed = run_to_end(config, eval_every=2, resume=True)
+    assert differences(expected, resumed) == []
+    assert differences(load(whole.run_dir / "best.pt"), load(config.run_dir / "best.pt")) == []
+    assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
+
+
+def test_the_number_of_workers_does_not_matter(config, whole, stop_after):
+    expected = run_to_end(whole)
+    stop_after(3)
+    with pytest.raises(SystemExit):
+        run_to_end(config, num_workers=2)
+    assert differences(expected, run_to_end(config, num_workers=1, resume=True)) == []
+
+
+@pytest.mark.parametrize("eval_every", [0, 2], ids=["at the end of an epoch", "in an epoch"])
+def test_a_stop_during_evaluation_loses_nothing(config, whole, monkeypatch, eval_every):
+    class Interrupted(Metrics):
+        def update(self, *batch):
+            signal.raise_signal(signal.SIGTERM)
+            super().update(*batch)
+
+    expected = run_to_end(whole, eval_every=eval_every)
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(training, "Metrics", Interrupted)
+        run_to_end(config, eval_every=eval_every)
+    assert differences(expected, run_to_end(config, eval_every=eval_every, resume=True)) == []
+    assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
+
+
+def test_a_kill_loses_only_what_came_after_the_checkpoint(config, whole, monkeypatch):
+    expected = run_to_end(whole)
+
+    def killed(path, *rest, **about):
+        if path.name == "last.pt" and rest[0]["progress"].epoch == 2:
+            raise KeyboardInterrupt  # stands for SIGKILL: best.pt and the metrics are written, last.pt is not
+        save_checkpoint(path, *rest, **about)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(training, "save_checkpoint", killed)
+        run_to_end(config)
+    assert differences(expected, run_to_end(config, resume=True)) == []
+    assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
+
+
+def test_a_save_that_fails_leaves_the_last_checkpoint(config, monkeypatch):
+    before = run_to_end(config)
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(SystemExit, match="No space left on device"):
+        save_checkpoint(config.run_dir / "last.pt", {"model": training.nn.Linear(2, 2)})
+    assert differences(before, load(config.run_dir / "last.pt")) == []
+    assert not list(config.run_dir.glob("*.tmp"))
+
+
+def test_other_settings_are_refused_unless_they_are_meant(config):
+    run_to_end(config)
+    with pytest.raises(SystemExit, match="--lr .* then, .* now"):
+        run_to_end(config, lr=2 * config.lr, resume=True)
+    run_to_end(config, lr=2 * config.lr, resume=True, accept_changes=True)
+
+
+def test_a_used_folder_is_not_overwritten_by_accident(config):
+    run_to_end(config)
+    with pytest.raises(SystemExit, match="--resume, or start anew with --overwrite"):
+        run_to_end(config)
+    run_to_end(config, overwrite=True)
+
+
+def test_a_finished_run_stays_as_it_is(config, capsys):
+    before = run_to_end(config)
+    assert differences(before, run_to_end(config, resume=True)) == []
+    assert "finished after 2 epochs" in capsys.readouterr().out
+
+
+def test_a_new_run_can_start_from_saved_weights(config, tmp_path):
+    trained = run_to_end(config)
+    run_to_end(config, run_dir=tmp_path / "next", init_from=config.run_dir / "best.pt", lr=1e-12)
+    start = load(tmp_path / "next" / "last.pt")["model"]
+    for name, weights in load(config.run_dir / "best.pt")["model"].items():
+        if weights.is_floating_point() and "running" not in name:
+            assert start[name].allclose(weights, atol=1e-6), name
+    assert trained["model"].keys() == start.keys()
+
+
+@pytest.mark.parametrize("content", [b"", b"half of a che", None], ids=["empty", "truncated", "foreign"])
+def test_a_broken_checkpoint_gets_one_line(config, content):
+    run_to_end(config)
+    last = config.run_dir / "last.pt"
+    if content is None:
+        training.torch.save({"weights": training.torch.zeros(2)}, last)
+    else:
+        last.write_bytes(content or last.read_bytes()[:1000] * bool(content))
+    with pytest.raises(SystemExit, match="checkpoint") as refused:
+        run_to_end(config, resume=True)
+    assert "\n" not in str(refused.value)

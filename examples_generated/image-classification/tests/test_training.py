@@ -1,0 +1,145 @@
+"""What comes out of a run: it learns, keeps the best, and evaluates right."""
+
+import itertools
+import json
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from conftest import Few, differences, load, run_to_end
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+import evaluate as evaluation
+import train as training
+from batches import EpochBatches
+from model import Model
+
+TOLERANCE = 2e-2
+
+
+def rows(config) -> list[dict]:
+    return [json.loads(line) for line in (config.run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def evaluations(config) -> list[dict]:
+    return [row for row in rows(config) if "val_loss" in row]
+
+
+def test_it_learns_one_batch_by_heart(config, monkeypatch):
+    loader = training.training_loader
+    monkeypatch.setattr(training, "training_loader", lambda data, config: loader(Few(data, 8), config))
+    run_to_end(config, epochs=60, batch_size=8)
+    losses = [row["train_loss"] for row in evaluations(config)]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_same_seed_gives_the_same_run(config, tmp_path):
+    one = run_to_end(config)
+    assert differences(one, run_to_end(config, run_dir=tmp_path / "again")) == []
+    other = run_to_end(config, run_dir=tmp_path / "other", seed=1)
+    assert differences(one["model"], other["model"]) != []
+
+
+def test_every_epoch_takes_every_sample_once_in_a_new_order():
+    batches = EpochBatches(size=23, batch_size=5, seed=0)
+    orders, seeds = [], set()
+    for epoch in range(3):
+        batches.start_at(epoch, batch=0)
+        drawn = list(batches)
+        orders.append([index for _, indices in drawn for index in indices])
+        seeds |= {seed for seed, _ in drawn}
+        assert sorted(orders[-1]) == list(range(23))
+        batches.start_at(epoch, batch=2)
+        assert list(batches) == drawn[2:]
+    assert orders[0] != orders[1] != orders[2]
+    assert len(seeds) == 15  # what is random in a batch differs from all others
+
+
+def test_the_best_checkpoint_is_the_best(config, stop_after, monkeypatch):
+    scores = iter([0.5, 0.1, 0.3, 0.8, 0.2])
+    weights = []
+    evaluate = training.evaluate
+
+    def scripted(model, *rest):
+        values = evaluate(model, *rest) | {"loss": next(scores)}
+        weights.append({name: value.clone() for name, value in model.state_dict().items()})
+        return values
+
+    monkeypatch.setattr(training, "evaluate", scripted)
+    stop_after(17)  # in the fourth of five epochs: what was best is remembered
+    with pytest.raises(SystemExit):
+        run_to_end(config, epochs=5)
+    run_to_end(config, epochs=5, resume=True)
+    best = load(config.run_dir / "best.pt")
+    assert best["progress"]["best_epoch"] == 2
+    assert differences(best["model"], weights[1]) == []
+    assert differences(best["model"], weights[-1]) != []
+
+
+def test_evaluating_a_checkpoint_gives_what_the_run_logged(config, capsys, monkeypatch):
+    loader = evaluation.evaluation_loader
+    monkeypatch.setattr(evaluation, "evaluation_loader", lambda data, config: loader(Few(data, 60), config))
+    run_to_end(config)
+    epoch = load(config.run_dir / "best.pt")["progress"]["best_epoch"]
+    logged = next(row for row in evaluations(config) if row["epoch"] == epoch)
+    printed = []
+    for _ in range(2):
+        capsys.readouterr()
+        evaluation.main(evaluation.Arguments(checkpoint=config.run_dir / "best.pt", data_dir=config.data_dir))
+        printed.append(dict(re.findall(r"^(val_\w+) (\S+)$", capsys.readouterr().out, re.MULTILINE)))
+    assert printed[0] == printed[1]
+    expected = {name: value for name, value in logged.items() if name.startswith("val_")}
+    assert {name: float(value) for name, value in printed[0].items()} == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_evaluation_does_not_depend_on_the_batches(config):
+    preprocessing = training.Preprocessing.fit(config)
+    data = training.Images(config, "val", preprocessing)
+    torch.manual_seed(0)
+    model = training.make_model(preprocessing)
+    criterion = training.make_criterion()
+    results = []
+    for batch_size in (3, 10, 30):
+        loader = training.evaluation_loader(data, replace(config, batch_size=batch_size))
+        metrics = training.Metrics(preprocessing, torch.device("cpu"))
+        results.append(evaluation.evaluate(model, loader, criterion, metrics, torch.device("cpu")))
+    for other in results[1:]:
+        assert other == pytest.approx(results[0], rel=TOLERANCE, abs=TOLERANCE, nan_ok=True)
+
+
+def test_evaluation_disturbs_nothing(config, tmp_path):
+    seldom = run_to_end(config)
+    often = run_to_end(config, run_dir=tmp_path / "often", eval_every=1)
+    for part in ("model", "optimizer", "random"):
+        assert differences(seldom[part], often[part]) == []
+
+
+def test_the_learning_rate_follows_its_schedule(config):
+    rates = []
+    hook = register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"]))
+    run_to_end(config, epochs=3, warmup_steps=4)
+    hook.remove()
+    total = 15
+    up = [config.lr * (step + 1) / 4 for step in range(4)]
+    down = [config.lr * 0.5 * (1 + math.cos(math.pi * (step - 4) / (total - 4))) for step in range(4, total)]
+    assert rates == pytest.approx(up + down)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(config):
+    forward_passes = itertools.count(1)
+
+    def spoil(module, _, outputs):
+        if isinstance(module, Model) and module.training and next(forward_passes) >= 7:
+            return outputs * float("nan")
+        return outputs
+
+    hook = nn.modules.module.register_module_forward_hook(spoil)
+    with pytest.raises(SystemExit, match="the loss of step 7 is not finite"):
+        run_to_end(config)
+    hook.remove()
+    last = load(config.run_dir / "last.pt")  # as the first epoch left it
+    assert last["progress"]["epoch"] == 1
+    assert all(weights.isfinite().all() for weights in last["model"].values())

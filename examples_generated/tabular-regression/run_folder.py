@@ -1,0 +1,175 @@
+"""The folder of a run: who may write to it, what it holds, and whether a run can go on in it."""
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from checkpoint import read_checkpoint
+from config import Config
+
+# Settings on which the result does not depend: they may differ when a run goes on, and no checkpoint holds them.
+WITHOUT_EFFECT = {
+    *("data_dir", "run_dir", "resume", "init_from", "overwrite", "accept_changes"),
+    *("num_workers", "checkpoint_every"),
+}
+
+
+class RunFolder:
+    """config.json, metrics.jsonl, last.pt to go on from and best.pt to use. One process at a time.
+
+    Attributes:
+        saved: the checkpoint that this run goes on from, or None for a run that starts.
+        changes: the settings that differ from that checkpoint's, as name -> (then, now).
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.path = config, config.run_dir
+        self.last, self.best = self.path / "last.pt", self.path / "best.pt"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(self.path / "lock")
+        except OSError as error:
+            raise SystemExit(f"{self.path} cannot be written to ({error.strerror}): choose another --run-dir") from None
+        for leftover in self.path.glob("*.tmp"):
+            leftover.unlink()  # of a save that was killed
+        self.metrics = MetricsFile(self.path / "metrics.jsonl")
+        self.saved: dict[str, Any] | None = None
+        self.changes: dict[str, tuple[Any, Any]] = {}
+        if config.resume and self.last.exists():
+            self.saved = read_checkpoint(self.last)
+            self.changes = self._changed_settings(self.saved["config"])
+        elif config.resume:
+            print(f"no {self.last} to go on from: starting anew")
+        elif not config.overwrite and (self.last.exists() or self.best.exists() or self.metrics.path.exists()):
+            raise SystemExit(f"{self.path} has been used: go on with --resume, or start anew with --overwrite")
+
+    def begin(self, device: torch.device) -> None:
+        """Clear what an earlier run left, unless this one goes on from it, and write config.json."""
+        if self.saved is None:
+            for file in (self.last, self.best, self.metrics.path):
+                file.unlink(missing_ok=True)
+        about = {
+            "settings": settings(self.config),
+            "command": sys.argv,
+            "git_commit": _git_commit(),
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+            "threads": torch.get_num_threads(),
+            "versions": {"python": platform.python_version(), "torch": torch.__version__},
+            "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        }
+        file = self.path / "config.json"
+        try:
+            file.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise SystemExit(f"{file} cannot be written ({error.strerror}): choose another --run-dir") from None
+
+    def compare(self, about: Mapping[str, Any]) -> None:
+        """Refuse to go on with another loss, precision or number of rows than the run began with."""
+        for name, now in about.items():
+            then = self.saved[name]
+            if isinstance(now, str | int) and now != then and not self.config.accept_changes:
+                raise SystemExit(
+                    f"{self.last} was made with another {name.replace('_', ' ')} ({then} then, {now} now): the run"
+                    " would not end as one that never stopped. Bring that back, or give --accept-changes"
+                )
+
+    def _changed_settings(self, before: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        now = lasting_settings(self.config)
+        changes = {
+            name: (before.get(name), now.get(name))
+            for name in sorted(before.keys() | now.keys())
+            if before.get(name) != now.get(name)
+        }
+        if "epochs" in changes and now["epochs"] > before["epochs"]:
+            del changes["epochs"]  # the schedule does not depend on the length of the run: more epochs just go on
+        if changes and not self.config.accept_changes:
+            listed = ", ".join(
+                f"--{name.replace('_', '-')} {then} then, {new} now" for name, (then, new) in changes.items()
+            )
+            raise SystemExit(
+                f"{self.last} was made with other settings ({listed}): the run would not end as one that never"
+                " stopped. Give the old ones, or --accept-changes"
+            )
+        return changes
+
+
+class MetricsFile:
+    """metrics.jsonl: one JSON object a line. Its length is in the checkpoint: what came later is cut off on resume,
+    and written again by the steps that are taken again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, **values: float) -> None:
+        # JSON has no NaN and no infinity: a value that is not defined is null.
+        row = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise SystemExit(f"{self.path} cannot be written ({error.strerror}); the last checkpoint is good") from None
+
+    def state_dict(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {"bytes": 0}
+        with self.path.open("rb+") as file:
+            os.fsync(file.fileno())  # before the checkpoint that counts on these lines
+        return {"bytes": self.path.stat().st_size}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.path.touch()
+        if self.path.stat().st_size < state["bytes"]:
+            raise SystemExit(f"{self.path} has lost lines that last.pt counts on: put it back, or --overwrite the run")
+        os.truncate(self.path, state["bytes"])
+
+
+def settings(config: Config) -> dict[str, Any]:
+    """Every setting, as a plain value."""
+    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(config).items()}
+
+
+def lasting_settings(config: Config) -> dict[str, Any]:
+    """The settings on which the result depends: what a checkpoint holds."""
+    return {name: value for name, value in settings(config).items() if name not in WITHOUT_EFFECT}
+
+
+def config_of(checkpoint: Mapping[str, Any], data_dir: Path) -> Config:
+    """The configuration that a checkpoint was made with, for the data in `data_dir`."""
+    known = {field.name for field in fields(Config)}  # a setting that has since gone from config.py is left out
+    saved = {name: value for name, value in checkpoint["config"].items() if name in known}
+    return Config(**saved, data_dir=data_dir)
+
+
+def _lock(path: Path) -> Any:
+    """Hold `path` until this process ends, however it ends."""
+    file = path.open("a")
+    try:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock, not shared with worker processes
+        else:
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError:
+        raise SystemExit(f"{path.parent} is in use by another process: choose another --run-dir") from None
+    return file
+
+
+def _git_commit() -> str | None:
+    try:
+        result = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent)
+    except OSError:
+        return None
+    return result.stdout.strip() or None

@@ -1,0 +1,153 @@
+"""Checkpoints from which a run goes on as if it had never stopped."""
+
+import os
+import pickle
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class Stateful(Protocol):
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any], /) -> object: ...
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Stateful], **about: Any) -> None:
+    """Write the state of every part, the random generators' and what is known `about` the run to `path`.
+
+    Only tensors and plain Python values: such a file loads with `weights_only=True`.
+    """
+    checkpoint = {name: part.state_dict() for name, part in state.items()}
+    _refuse_non_finite(checkpoint["model"], path)
+    checkpoint |= about
+    checkpoint["classes"] = {name: type(part).__name__ for name, part in state.items()}
+    checkpoint["random"] = _random_states()
+    unfinished = path.with_suffix(".tmp")
+    try:
+        with unfinished.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        # Renamed in one move: killed at any moment, this leaves the old checkpoint or the new one, never half of one.
+        unfinished.replace(path)
+    except (OSError, RuntimeError) as error:
+        unfinished.unlink(missing_ok=True)
+        reason = " ".join(str(error).split())
+        raise SystemExit(f"{path} could not be written ({reason}); what it held before is still there") from error
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)  # the rename itself reaches the disk
+        os.close(folder)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """What `save_checkpoint` wrote, on the CPU wherever it was written."""
+    try:
+        # weights_only: a checkpoint that came from somewhere else cannot run code here.
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise SystemExit(f"{path} does not exist: python train.py writes it") from None
+    except IsADirectoryError:
+        raise SystemExit(f"{path} is a folder: name a file, such as {path / 'best.pt'}") from None
+    except OSError as error:
+        raise SystemExit(f"{path} cannot be read ({error.strerror})") from None
+    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
+        raise SystemExit(f"{path} is no whole checkpoint ({type(error).__name__} on reading it)") from error
+    if not isinstance(checkpoint, dict) or not {"model", "config", "classes", "random"} <= checkpoint.keys():
+        raise SystemExit(f"{path} is no checkpoint of this project: it lacks model, config, classes or random")
+    return checkpoint
+
+
+def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: Path, *, new_settings: bool) -> None:
+    """Put every part of `state`, and the random generators, back to where `save_checkpoint` found them.
+
+    With `new_settings`, learning rate, weight decay and the shape of the schedule stay as the flags have set them,
+    and only the position in the schedule is restored.
+    """
+    for name in checkpoint["classes"].keys() - state.keys():
+        raise SystemExit(
+            f"{path} holds {checkpoint['classes'][name]} as {name}, and this project has none:"
+            f" start from its weights with --init-from {path}"
+        )
+    for name, part in state.items():
+        was, now = checkpoint["classes"].get(name, "nothing"), type(part).__name__
+        if was != now:
+            raise SystemExit(f"{path} holds {was} as {name}, not {now}: start from its weights with --init-from {path}")
+        saved = checkpoint[name]
+        if new_settings and name in ("optimizer", "scheduler"):
+            saved = _with_new_settings(saved, part.state_dict(), checkpoint["config"]["lr"])
+        try:
+            part.load_state_dict(saved)
+        except (RuntimeError, ValueError) as error:
+            raise SystemExit(
+                f"{path}: its {name} does not fit ({' '.join(str(error).split())[:300]}):"
+                f" start from the weights that do with --init-from {path}"
+            ) from error
+    _set_random_states(checkpoint["random"])
+
+
+def load_model(path: Path, checkpoint: Mapping[str, Any], model: nn.Module) -> None:
+    """Give `model` all of the weights in `checkpoint`, which was read from `path`."""
+    try:
+        model.load_state_dict(checkpoint["model"])
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise SystemExit(f"{path} is of another model than model.py makes now ({reason})") from None
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Start from the weights in `path`: those that fit by name and shape. The others are named and stay as they are."""
+    saved, own = read_checkpoint(path)["model"], model.state_dict()
+    fitting = {name: saved[name] for name in own if name in saved and saved[name].shape == own[name].shape}
+    if not fitting:
+        raise SystemExit(f"no layer of {path} fits this model")
+    model.load_state_dict(fitting, strict=False)
+    print(f"{len(fitting)} of {len(own)} weights from {path}", end="")
+    unchanged = sorted(own.keys() - fitting.keys())
+    print(f"; left as initialised: {', '.join(unchanged)}" if unchanged else "")
+
+
+def _with_new_settings(saved: dict[str, Any], new: dict[str, Any], start_lr: float) -> dict[str, Any]:
+    if "param_groups" not in saved:  # a scheduler: where it stands, and nothing of its shape
+        position = {"last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter"}
+        return new | {name: value for name, value in saved.items() if name in position}
+    groups = []
+    for was, now in zip(saved["param_groups"], new["param_groups"], strict=True):
+        factor = was["lr"] / was.get("initial_lr", start_lr)  # of the schedule, so far
+        groups.append(was | now | {"lr": now.get("initial_lr", now["lr"]) * factor})
+    return saved | {"param_groups": groups}
+
+
+def _refuse_non_finite(weights: Mapping[str, torch.Tensor], path: Path) -> None:
+    """NaN never replaces a good checkpoint."""
+    finite = torch.stack([tensor.isfinite().all() for tensor in weights.values()]).tolist()
+    for name, good in zip(weights, finite, strict=True):
+        if not good:
+            raise SystemExit(f"{name} is no longer finite, and {path} was left as it is: try a lower --lr")
+
+
+def _random_states() -> dict[str, Any]:
+    kind, keys, *rest = np.random.get_state()
+    states = {
+        "python": random.getstate(),
+        "numpy": (kind, keys.tolist(), *rest),  # as a list: weights_only=True takes no arrays
+        "torch": torch.get_rng_state(),
+    }
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None:
+        states[accelerator.type] = torch.get_device_module(accelerator).get_rng_state()  # dropout draws there
+    return states
+
+
+def _set_random_states(states: Mapping[str, Any]) -> None:
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    torch.set_rng_state(states["torch"])
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None and accelerator.type in states:
+        torch.get_device_module(accelerator).set_rng_state(states[accelerator.type])

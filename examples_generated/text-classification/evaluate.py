@@ -1,0 +1,79 @@
+"""Loss and metrics of a checkpoint.
+
+Usage:
+    python evaluate.py --checkpoint runs/default/best.pt
+    python evaluate.py --checkpoint runs/default/best.pt --split test
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import tyro
+from torch import nn
+
+from batches import evaluation_loader
+from checkpoint import load_model, read_checkpoint
+from config import Config
+from data import Preprocessing, Texts
+from losses import FocalLoss
+from metrics import Metrics
+from model import make_model
+from run_folder import config_of
+
+
+@torch.inference_mode()  # no graph: less memory and less time
+def evaluate(
+    model: nn.Module, batches: Iterable[Any], criterion: nn.Module, metrics: Metrics, device: torch.device
+) -> dict[str, float]:
+    """The mean loss and the `metrics` over all `batches`. Leaves the model in evaluation mode."""
+    model.eval()  # dropout off, batch norm on its running statistics: inference_mode() does neither
+    losses, count = [], 0
+    for tokens, labels in batches:
+        tokens = {name: tensor.to(device, non_blocking=True) for name, tensor in tokens.items()}
+        labels = labels.to(device, non_blocking=True)
+        with torch.autocast(device.type, dtype=torch.float16):
+            logits = model(**tokens)
+            losses.append(criterion(logits, labels))
+        count += len(labels)
+        metrics.update(logits, labels)
+    # Sums, divided once: a mean of the batches' means would give the small last batch too much weight.
+    return {"loss": sum(torch.stack(losses).tolist()) / count, **metrics.compute()}
+
+
+def make_criterion() -> nn.Module:
+    """The loss of a batch as a sum, so that it can be divided once, by the number of texts that it belongs to."""
+    return FocalLoss(gamma=2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    checkpoint: Path = Path("runs/default/best.pt")
+    """What train.py wrote."""
+    data_dir: Path = Config.data_dir
+    """Folder with the split."""
+    split: str = "val"
+    """Which part of the data: val, or test or train."""
+
+
+def main(arguments: Arguments) -> None:
+    checkpoint = read_checkpoint(arguments.checkpoint)
+    config = config_of(checkpoint, arguments.data_dir)
+    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    loader = evaluation_loader(Texts(config, arguments.split, preprocessing), config)
+
+    model = make_model(preprocessing).to(device)
+    load_model(arguments.checkpoint, checkpoint, model)
+    criterion = make_criterion()
+    metrics = Metrics(preprocessing, device)
+    for name, value in evaluate(model, loader, criterion, metrics, device).items():
+        print(f"{arguments.split}_{name} {value:.6f}")
+    print()
+    print("\n".join(metrics.table()))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments))

@@ -1,0 +1,121 @@
+"""A small data set, a quick configuration, and ways to watch a run from outside."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import Dataset
+
+import train as training
+from config import Config
+from sample_data import write_sample
+
+torch.set_num_threads(1)  # small tensors: a second thread costs more than it brings
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample data, shortened."""
+    folder = tmp_path_factory.mktemp("data")
+    write_sample(folder)
+    for split, size in (("train", 400), ("val", 100)):
+        rows = pd.read_csv(folder / f"{split}.csv", keep_default_na=False)
+        rows.iloc[:: max(len(rows) // size, 1)].to_csv(folder / f"{split}.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def config(data_dir: Path, tmp_path: Path) -> Config:
+    """Two epochs of five steps, the last one of each smaller than the others."""
+    return Config(
+        data_dir=data_dir,
+        run_dir=tmp_path / "run",
+        epochs=2,
+        batch_size=12,
+        num_workers=0,
+        log_every=3,
+    )
+
+
+class Few(Dataset):
+    """Some of a data set, taken at even distances."""
+
+    def __init__(self, full: Dataset, size: int) -> None:
+        self.full = full
+        self.chosen = [i * len(full) // size for i in range(size)]
+
+    def __getitem__(self, key: tuple[int, list[int]]) -> Any:
+        seed, indices = key
+        return self.full[seed, [self.chosen[i] for i in indices]]
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+
+@pytest.fixture(autouse=True)
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train on 53 of the texts and validate on 60."""
+    whole = training.training_loader, training.evaluation_loader
+    monkeypatch.setattr(training, "training_loader", lambda data, config: whole[0](Few(data, 53), config))
+    monkeypatch.setattr(training, "evaluation_loader", lambda data, config: whole[1](Few(data, 60), config))
+
+
+@pytest.fixture
+def stop_after() -> Iterator[Callable[[int], None]]:
+    """stop_after(n): the n-th optimizer step from now is followed by a SIGTERM, as a cluster sends it."""
+    hooks = []
+
+    def arm(steps: int) -> None:
+        left = iter(range(steps - 1, -1, -1))
+
+        def count(*_: Any) -> None:
+            if next(left, None) == 0:
+                os.kill(os.getpid(), 15)
+
+        hooks.append(register_optimizer_step_post_hook(count))
+
+    yield arm
+    for hook in hooks:
+        hook.remove()
+
+
+def run_to_end(config: Config, **changes: Any) -> dict[str, Any]:
+    """Train as a new process would, and give what last.pt holds."""
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)  # a resumed run must not depend on what these were
+    config = replace(config, **changes)
+    training.train(config)
+    return load(config.run_dir / "last.pt")
+
+
+def load(path: Path) -> dict[str, Any]:
+    return torch.load(path, weights_only=True)
+
+
+def differences(one: Any, other: Any, name: str = "") -> list[str]:
+    """Where two checkpoints differ in so much as a bit."""
+    if isinstance(one, torch.Tensor):
+        return [] if torch.equal(one, other) else [name]
+    if isinstance(one, dict):
+        keys = one.keys() | other.keys()
+        return [
+            place
+            for key in sorted(keys, key=str)
+            for place in ([f"{name}/{key}"] if key not in one or key not in other else [])
+            or differences(one[key], other[key], f"{name}/{key}")
+        ]
+    if isinstance(one, list | tuple):
+        if len(one) != len(other):
+            return [name]
+        pairs = enumerate(zip(one, other, strict=True))
+        return [place for i, (left, right) in pairs for place in differences(left, right, f"{name}/{i}")]
+    return [] if one == other else [f"{name}: {one} and {other}"]
