@@ -33,8 +33,8 @@ class Preprocessing:
 class Windows(Dataset[tuple[Tensor, Tensor]]):
     """data_dir/SPLIT.txt, by whole batches: tokens (N, T) and next_tokens (N, T), the same text one token later.
 
-    The windows lie end to end, so that every token but the first is predicted exactly once. With `augment` each one
-    is moved by up to half its length, by another number every epoch: the model sees other beginnings.
+    The windows lie end to end: every token but the first is predicted exactly once. With `augment` each one is moved
+    by up to half its length, by another number in every epoch, so that the model does not meet the same cuts again.
     """
 
     def __init__(self, config: Config, split: str, preprocessing: Preprocessing, *, augment: bool = False) -> None:
@@ -50,10 +50,10 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         if self.augment:
             generator = torch.Generator().manual_seed(seed)  # comes with the batch: the same after a resume
             starts += torch.randint(-(self.length // 2), self.length // 2 + 1, starts.shape, generator=generator)
-            starts.clamp_(0, max(len(self.ids) - 1 - self.length, 0))  # no window reaches beyond the text
+            starts.clamp_(0, max(len(self.ids) - 1 - self.length, 0))  # at the ends of the text, back into it
         positions = starts[:, None] + torch.arange(self.length + 1)
         window = self.ids[positions.clamp(max=len(self.ids) - 1)]
-        # Only the last window of a text can be too long for it.
+        # Only the last window can reach beyond the text.
         next_tokens = window[:, 1:].masked_fill(positions[:, 1:] >= len(self.ids), IGNORE)
         return window[:, :-1], next_tokens
 

@@ -39,7 +39,7 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     model.eval()
 
-    token_ids = encode([arguments.prompt], preprocessing)
+    token_ids = encode(arguments.prompt.splitlines(keepends=True), preprocessing)
     if len(token_ids) == 0:
         raise SystemExit("--prompt is empty: the model needs something to go on from")
     generator = torch.Generator().manual_seed(arguments.seed)

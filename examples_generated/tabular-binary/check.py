@@ -81,7 +81,7 @@ def one_sample(project: Project) -> Iterator[Finding]:
     """A row as the file has it and as the model sees it: only a person sees whether they belong together."""
     file, index = project.config.data_dir / "train.csv", project.indices[0]
     cells = ", ".join(f"{name} {cell}" for name, cell in read_table(file).iloc[index].items())
-    yield "ok", f"row {index + 1} of {file}: {shorten(cells, 400, placeholder=' …')}"
+    yield "ok", f"line {index + 2} of {file}: {shorten(cells, 400, placeholder=' …')}"
     features = " ".join(f"{feature:.3g}" for feature in project.features[0].tolist())
     target = project.preprocessing.classes[int(project.labels[0])]
     yield "ok", f"the model sees it as {shorten(features, 400, placeholder=' …')} and is to say {target}"

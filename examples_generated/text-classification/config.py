@@ -28,7 +28,7 @@ class Config:
     """Passes over the training texts, all resumed parts counted."""
     batch_size: int = 32
     """Texts in one optimizer step."""
-    lr: float = 0.0005
+    lr: float = 0.005
     """Learning rate at the start."""
     weight_decay: float = 0.0
     """Added to the gradient, times the weight (an L2 penalty); biases and norms are left out."""
