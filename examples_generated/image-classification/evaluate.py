@@ -15,7 +15,7 @@ import tyro
 from torch import nn
 
 from batches import evaluation_loader
-from checkpoint import load_model, read_checkpoint
+from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from config import Config
 from data import Images, Preprocessing
 from metrics import Metrics
@@ -43,7 +43,7 @@ def evaluate(
 
 
 def make_criterion() -> nn.Module:
-    """The loss of a batch as a sum, so that it can be divided once, by the number of images that it belongs to."""
+    """The loss of a batch as a sum: who calls it divides once, by the number of images in the step."""
     return nn.CrossEntropyLoss(reduction="sum")
 
 
@@ -68,7 +68,7 @@ def main(arguments: Arguments) -> None:
     checkpoint = read_checkpoint(arguments.checkpoint)
     config = config_of(checkpoint, arguments.data_dir)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
-    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     loader = evaluation_loader(Images(config, arguments.split, preprocessing), config)
 
     model = make_model(preprocessing).to(device)

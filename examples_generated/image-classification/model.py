@@ -27,6 +27,8 @@ class Model(nn.Module):
 
 def make_model(preprocessing: Preprocessing) -> Model:
     """The model in the size that the data asks for."""
+    if preprocessing.image_size < 8:
+        raise SystemExit(f"--image-size {preprocessing.image_size}: the model halves it three times, so 8 is the least")
     return Model(n_logits=len(preprocessing.classes))
 
 

@@ -19,8 +19,14 @@ from config import Config
 
 # Settings on which the result does not depend: they may differ when a run goes on, and no checkpoint holds them.
 WITHOUT_EFFECT = {
-    *("data_dir", "run_dir", "resume", "init_from", "overwrite", "accept_changes"),
-    *("num_workers", "checkpoint_every"),
+    "data_dir",
+    "run_dir",
+    "resume",
+    "init_from",
+    "overwrite",
+    "accept_changes",
+    "num_workers",
+    "checkpoint_every",
 }
 
 
@@ -76,7 +82,12 @@ class RunFolder:
     def compare(self, about: Mapping[str, Any]) -> None:
         """Refuse to go on with another loss, precision or number of images than the run began with."""
         for name, now in about.items():
-            then = self.saved[name]
+            then = self.saved.get(name)
+            if name == "training_images" and now != then:
+                raise SystemExit(
+                    f"{self.last} was trained on {then} images, and there are {now} now: its position counts those."
+                    f" Bring them back, or start from its weights with --init-from {self.last}"
+                )
             if isinstance(now, str | int) and now != then and not self.config.accept_changes:
                 raise SystemExit(
                     f"{self.last} was made with another {name.replace('_', ' ')} ({then} then, {now} now): the run"
@@ -90,6 +101,12 @@ class RunFolder:
             for name in sorted(before.keys() | now.keys())
             if before.get(name) != now.get(name)
         }
+        fixed = sorted(changes.keys() & {"batch_size"})
+        if fixed:
+            raise SystemExit(
+                f"--{fixed[0].replace('_', '-')} was {changes[fixed[0]][0]} in {self.last}, whose position counts it:"
+                f" give that, or start from its weights with --init-from {self.last}"
+            )
         if changes and not self.config.accept_changes:
             listed = ", ".join(
                 f"--{name.replace('_', '-')} {then} then, {new} now" for name, (then, new) in changes.items()

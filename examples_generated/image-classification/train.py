@@ -20,7 +20,7 @@ from torch import nn
 from tqdm import tqdm
 
 from batches import evaluation_loader, training_loader
-from checkpoint import load_weights, restore, save_checkpoint
+from checkpoint import load_weights, restore, save_checkpoint, saved_preprocessing
 from config import Config
 from data import Images, Preprocessing
 from diagnose import explain
@@ -60,7 +60,7 @@ def train(config: Config) -> None:
     bfloat16 = has_bfloat16(device)  # without the instructions, float32 is many times faster
 
     # What was fitted when the run began is kept: data that has changed since must not move it.
-    preprocessing = Preprocessing(**run.saved["preprocessing"]) if run.saved else Preprocessing.fit(config)
+    preprocessing = saved_preprocessing(run.last, run.saved, Preprocessing) if run.saved else Preprocessing.fit(config)
     train_set = Images(config, "train", preprocessing, augment=True)
     val_set = Images(config, "val", preprocessing)
     train_loader = training_loader(train_set, config)
@@ -110,10 +110,10 @@ def train(config: Config) -> None:
 
     def validate() -> None:
         """Evaluate, report, and keep the weights if they are the best so far."""
-        losses = {"train_loss": train_loss.of_epoch()}
+        values = {"train_loss": train_loss.of_epoch()}
         metrics = evaluate(model, stop.watch(val_loader), criterion, Metrics(preprocessing, device), device)
         model.train()  # evaluate() has switched dropout and batch norm to evaluation
-        values = losses | {f"val_{name}": value for name, value in metrics.items()}
+        values |= {f"val_{name}": value for name, value in metrics.items()}
         run.metrics.write(epoch=progress.epoch + 1, step=progress.step, **values)
         listed = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
         tqdm.write(f"epoch {progress.epoch + 1:3}  {listed}")
@@ -217,7 +217,7 @@ def warmup_cosine(step: int, warmup_steps: int, total_steps: int) -> float:
     """Factor on the peak learning rate: a line up to 1, then half a cosine down to 0."""
     if step < warmup_steps:
         return (step + 1) / warmup_steps
-    decayed = (step - warmup_steps) / (total_steps - warmup_steps)
+    decayed = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
     return 0.5 * (1 + math.cos(math.pi * decayed))
 
 

@@ -5,11 +5,13 @@ import pickle
 import random
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
+
+Kind = TypeVar("Kind")
 
 
 class Stateful(Protocol):
@@ -54,10 +56,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise SystemExit(f"{path} does not exist: python train.py writes it") from None
     except IsADirectoryError:
         raise SystemExit(f"{path} is a folder: name a file, such as {path / 'best.pt'}") from None
-    except OSError as error:
-        raise SystemExit(f"{path} cannot be read ({error.strerror})") from None
-    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
-        raise SystemExit(f"{path} is no whole checkpoint ({type(error).__name__} on reading it)") from error
+    except PermissionError:
+        raise SystemExit(f"{path} may not be read: see its permissions") from None
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError):
+        raise SystemExit(f"{path} is no whole checkpoint, but cut short or another kind of file: use another") from None
     if not isinstance(checkpoint, dict) or not {"model", "config", "classes", "random"} <= checkpoint.keys():
         raise SystemExit(f"{path} is no checkpoint of this project: it lacks model, config, classes or random")
     return checkpoint
@@ -89,6 +91,14 @@ def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: 
                 f" start from the weights that do with --init-from {path}"
             ) from error
     _set_random_states(checkpoint["random"])
+
+
+def saved_preprocessing(path: Path, checkpoint: Mapping[str, Any], kind: type[Kind]) -> Kind:
+    """The preprocessing that `checkpoint`, which was read from `path`, was trained with."""
+    try:
+        return kind(**checkpoint["preprocessing"])
+    except (KeyError, TypeError):
+        raise SystemExit(f"{path} is of another project, or of data.py as it was before it changed") from None
 
 
 def load_model(path: Path, checkpoint: Mapping[str, Any], model: nn.Module) -> None:

@@ -7,8 +7,12 @@ from typing import NoReturn
 
 # Every other number must be more than 0.
 MAY_BE_ZERO = {
-    *("seed", "weight_decay", "num_workers", "eval_every", "checkpoint_every"),
-    *("warmup_steps",),
+    "seed",
+    "weight_decay",
+    "warmup_steps",
+    "num_workers",
+    "eval_every",
+    "checkpoint_every",
 }
 
 
@@ -66,6 +70,8 @@ class Config:
             if type(value) in (int, float) and not (value > 0 or (value == 0 and field.name in MAY_BE_ZERO)):
                 least = "0 or more" if field.name in MAY_BE_ZERO else "more than 0"
                 _refuse(f"--{field.name.replace('_', '-')} {value}: it must be {least}")
+            if type(value) in (int, float) and not value < 2**63:
+                _refuse(f"--{field.name.replace('_', '-')} {value}: it is too large")
         if self.resume and self.overwrite:
             _refuse("--resume goes on, --overwrite starts anew: give one of them")
         if self.resume and self.init_from:

@@ -15,7 +15,7 @@ import tyro
 from torch import nn
 
 from batches import evaluation_loader
-from checkpoint import load_model, read_checkpoint
+from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from config import Config
 from data import IGNORE, Preprocessing, Windows
 from metrics import Metrics
@@ -28,7 +28,7 @@ def evaluate(
     model: nn.Module, batches: Iterable[Any], criterion: nn.Module, metrics: Metrics, device: torch.device
 ) -> dict[str, float]:
     """The mean loss and the `metrics` over all `batches`. Leaves the model in evaluation mode."""
-    model.eval()  # dropout off, batch norm on its running statistics: inference_mode() does neither
+    model.eval()  # dropout off: inference_mode() does not do that
     losses, count = [], 0
     for tokens, next_tokens in batches:
         n_tokens = int((next_tokens != IGNORE).sum())  # still on the CPU: waits for nothing
@@ -44,7 +44,7 @@ def evaluate(
 
 
 def make_criterion() -> nn.Module:
-    """The loss of a batch as a sum, so that it can be divided once, by the number of tokens that it belongs to."""
+    """The loss of a batch as a sum: who calls it divides once, by the number of tokens in the step."""
     return nn.CrossEntropyLoss(reduction="sum")
 
 
@@ -69,7 +69,7 @@ def main(arguments: Arguments) -> None:
     checkpoint = read_checkpoint(arguments.checkpoint)
     config = config_of(checkpoint, arguments.data_dir)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
-    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     loader = evaluation_loader(Windows(config, arguments.split, preprocessing), config)
 
     model = make_model(preprocessing).to(device)

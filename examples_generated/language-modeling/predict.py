@@ -11,7 +11,7 @@ import torch
 import tyro
 from tokenizers import Tokenizer
 
-from checkpoint import load_model, read_checkpoint
+from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, encode
 from model import make_model
 
@@ -33,7 +33,7 @@ class Arguments:
 @torch.inference_mode()
 def main(arguments: Arguments) -> None:
     checkpoint = read_checkpoint(arguments.checkpoint)
-    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
     model = make_model(preprocessing).to(device)
     load_model(arguments.checkpoint, checkpoint, model)

@@ -90,5 +90,5 @@ class Metrics:
         return {
             "mae": self.scale * absolute / count,
             "rmse": self.scale * math.sqrt(squared / count),
-            "r2": 1 - squared / around_mean if around_mean > 0 else math.nan,
+            "r2": 1 - squared / around_mean if around_mean > 1e-6 * total_squared else math.nan,
         }

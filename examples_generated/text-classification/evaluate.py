@@ -15,7 +15,7 @@ import tyro
 from torch import nn
 
 from batches import evaluation_loader
-from checkpoint import load_model, read_checkpoint
+from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from config import Config
 from data import Preprocessing, Texts
 from losses import FocalLoss
@@ -29,7 +29,7 @@ def evaluate(
     model: nn.Module, batches: Iterable[Any], criterion: nn.Module, metrics: Metrics, device: torch.device
 ) -> dict[str, float]:
     """The mean loss and the `metrics` over all `batches`. Leaves the model in evaluation mode."""
-    model.eval()  # dropout off, batch norm on its running statistics: inference_mode() does neither
+    model.eval()  # dropout off: inference_mode() does not do that
     losses, count = [], 0
     for tokens, labels in batches:
         tokens = {name: tensor.to(device, non_blocking=True) for name, tensor in tokens.items()}
@@ -44,7 +44,7 @@ def evaluate(
 
 
 def make_criterion() -> nn.Module:
-    """The loss of a batch as a sum, so that it can be divided once, by the number of texts that it belongs to."""
+    """The loss of a batch as a sum: who calls it divides once, by the number of texts in the step."""
     return FocalLoss(gamma=2.0)
 
 
@@ -62,7 +62,7 @@ def main(arguments: Arguments) -> None:
     checkpoint = read_checkpoint(arguments.checkpoint)
     config = config_of(checkpoint, arguments.data_dir)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
-    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     loader = evaluation_loader(Texts(config, arguments.split, preprocessing), config)
 
     model = make_model(preprocessing).to(device)

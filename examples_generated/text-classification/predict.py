@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import tyro
 
-from checkpoint import load_model, read_checkpoint
+from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, encode, pad
 from model import make_model
 
@@ -32,7 +32,7 @@ def main(arguments: Arguments) -> None:
     if not arguments.files:
         raise SystemExit("name one or more text files")
     checkpoint = read_checkpoint(arguments.checkpoint)
-    preprocessing = Preprocessing(**checkpoint["preprocessing"])
+    preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
     model = make_model(preprocessing).to(device)
     load_model(arguments.checkpoint, checkpoint, model)

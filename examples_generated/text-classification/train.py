@@ -21,7 +21,7 @@ from torch import nn
 from tqdm import tqdm
 
 from batches import evaluation_loader, training_loader
-from checkpoint import load_weights, restore, save_checkpoint
+from checkpoint import load_weights, restore, save_checkpoint, saved_preprocessing
 from config import Config
 from data import Preprocessing, Texts
 from diagnose import explain
@@ -60,7 +60,7 @@ def train(config: Config) -> None:
     device = torch.accelerator.current_accelerator() or torch.device("cpu")
 
     # What was fitted when the run began is kept: data that has changed since must not move it.
-    preprocessing = Preprocessing(**run.saved["preprocessing"]) if run.saved else Preprocessing.fit(config)
+    preprocessing = saved_preprocessing(run.last, run.saved, Preprocessing) if run.saved else Preprocessing.fit(config)
     train_set = Texts(config, "train", preprocessing)
     val_set = Texts(config, "val", preprocessing)
     train_loader = training_loader(train_set, config)
@@ -115,10 +115,10 @@ def train(config: Config) -> None:
 
     def validate() -> None:
         """Evaluate, report, and keep the weights if they are the best so far."""
-        losses = {"train_loss": train_loss.of_epoch()}
+        values = {"train_loss": train_loss.of_epoch()}
         metrics = evaluate(model, stop.watch(val_loader), criterion, Metrics(preprocessing, device), device)
-        model.train()  # evaluate() has switched dropout and batch norm to evaluation
-        values = losses | {f"val_{name}": value for name, value in metrics.items()}
+        model.train()  # evaluate() has switched dropout to evaluation
+        values |= {f"val_{name}": value for name, value in metrics.items()}
         run.metrics.write(epoch=progress.epoch + 1, step=progress.step, **values)
         listed = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
         tqdm.write(f"epoch {progress.epoch + 1:3}  {listed}")

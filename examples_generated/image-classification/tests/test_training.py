@@ -36,6 +36,47 @@ def test_it_learns_one_batch_by_heart(config, monkeypatch):
     assert losses[-1] < 0.5 * losses[0]
 
 
+def test_losses_are_sums_divided_once(config, monkeypatch):
+    """Each step by the number of its own images, the small last one too; and so are the losses that are logged."""
+    steps = []  # for each: the losses handed to backward(), the sums that the criterion gave, and how many they are of
+
+    class Watched(nn.Module):
+        def __init__(self, criterion):
+            super().__init__()
+            self.criterion = criterion
+
+        def forward(self, outputs, labels):
+            loss_sum = self.criterion(outputs, labels)
+            if outputs.requires_grad:
+                steps[-1][1].append(loss_sum.item())
+                steps[-1][2].append(labels.numel())
+            return loss_sum
+
+    make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
+    backward = torch.Tensor.backward
+
+    def step_begins(optimizer, *arguments):
+        steps.append(([], [], []))
+        zero_grad(optimizer, *arguments)
+
+    def noted(loss):
+        steps[-1][0].append(loss.item())
+        backward(loss)
+
+    monkeypatch.setattr(torch.Tensor, "backward", noted)
+    monkeypatch.setattr(training, "make_criterion", lambda *weights: Watched(make_criterion(*weights)))
+    monkeypatch.setattr(torch.optim.Optimizer, "zero_grad", step_begins)
+    run_to_end(config, epochs=1, log_every=2)
+    assert len(steps) == 5
+    for losses, sums, counts in steps:
+        assert sum(losses) == pytest.approx(sum(sums) / sum(counts), rel=1e-4)
+    two = steps[:2]
+    logged = sum(sum(sums) for _, sums, _ in two) / sum(sum(counts) for *_, counts in two)
+    assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(logged, rel=1e-4)
+    whole = sum(sum(sums) for _, sums, _ in steps) / sum(sum(counts) for *_, counts in steps)
+    assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
+
+
 def test_the_same_seed_gives_the_same_run(config, tmp_path):
     one = run_to_end(config)
     assert differences(one, run_to_end(config, run_dir=tmp_path / "again")) == []

@@ -34,6 +34,18 @@ def test_a_stopped_run_ends_the_same(config, whole, stop_after, steps):
     assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
 
 
+def test_a_checkpoint_holds_all_that_the_next_step_depends_on(config):
+    assert set(run_to_end(config)["classes"]) == {
+        "model",
+        "optimizer",
+        "scheduler",
+        "scaler",
+        "train_loss",
+        "progress",
+        "metrics_file",
+    }
+
+
 def test_the_number_of_workers_does_not_matter(config, whole, stop_after):
     expected = run_to_end(whole)
     stop_after(3)
