@@ -37,7 +37,7 @@ class Config:
     """Windows in one optimizer step."""
     accumulate: int = 4
     """Forward passes that one optimizer step is split into: less memory, the same gradient."""
-    lr: float = 0.004
+    lr: float = 0.003
     """Peak learning rate."""
     weight_decay: float = 0.05
     """Shrinks the weights at every step, apart from the gradient; biases and norms are left out."""
