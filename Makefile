@@ -5,6 +5,9 @@ INSTALLED := .venv/.installed
 # The python of test-gpu. A machine whose own python has torch and the other wheels: make test-gpu GPU_PYTHON=python3
 GPU_PYTHON ?= $(BIN)/python
 
+# Threads that have nothing to do sleep. By default they spin, and on busy cores training then takes many times as long.
+export OMP_WAIT_POLICY := passive
+
 .PHONY: demo test test-gpu examples bench report lint clean
 
 # A project from the default answers, generated and trained.
