@@ -73,6 +73,7 @@ def train(config: Config) -> None:
     model = make_model(preprocessing).to(device)
     criterion = make_criterion()
     optimizer = make_optimizer(model, config)
+    parameters = list(model.parameters())  # found once: looking through all modules takes time at every step
     # Before any state is loaded: making a scheduler sets the optimizer's learning rate to that of step 0.
     scheduler = make_scheduler(optimizer, config, steps_per_epoch)
     train_loss = TrainLoss()
@@ -102,10 +103,10 @@ def train(config: Config) -> None:
         load_weights(config.init_from, model)
     run.begin(device)
     (run.path / "tokenizer.json").write_text(preprocessing.tokenizer, encoding="utf-8")  # for programs that read no .pt
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = "bfloat16" if bfloat16 else "float32, since it has no bfloat16"
     print(
-        f"{parameters:,} parameters on {device} in {precision}:"
+        f"{n_parameters:,} parameters on {device} in {precision}:"
         f" {len(train_set):,} training and {len(val_set):,} validation windows,"
         f" {config.epochs} epochs of {steps_per_epoch:,} steps"
     )
@@ -148,7 +149,7 @@ def train(config: Config) -> None:
                     # Divided by the window's number, not the batch's: the gradients add up to those of one big batch.
                     (loss_sum / n_tokens).backward()
                     loss_sums.append(loss_sum.detach())
-                grad_norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+                grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
                 lr = optimizer.param_groups[0]["lr"]
                 optimizer.step()
                 scheduler.step()  # here and not once an epoch: the schedule counts optimizer steps

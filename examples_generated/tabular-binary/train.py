@@ -100,9 +100,9 @@ def train(config: Config) -> None:
     elif config.init_from:
         load_weights(config.init_from, model)
     run.begin(device)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(
-        f"{parameters:,} parameters on {device} in float32:"
+        f"{n_parameters:,} parameters on {device} in float32:"
         f" {len(train_set):,} training and {len(val_set):,} validation rows,"
         f" {config.epochs} epochs of {steps_per_epoch:,} steps"
     )

@@ -72,6 +72,7 @@ def train(config: Config) -> None:
     model = make_model(preprocessing).to(device)
     criterion = make_criterion()
     optimizer = make_optimizer(model, config)
+    parameters = list(model.parameters())  # found once: looking through all modules takes time at every step
     # Before any state is loaded: making a scheduler sets the optimizer's learning rate to that of step 0.
     scheduler = make_scheduler(optimizer, config)
     scaler = torch.amp.GradScaler(device.type)  # float16 gradients would vanish below 6e-8: the loss is scaled up
@@ -106,9 +107,9 @@ def train(config: Config) -> None:
         load_weights(config.init_from, model)
     run.begin(device)
     (run.path / "tokenizer.json").write_text(preprocessing.tokenizer, encoding="utf-8")  # for programs that read no .pt
-    parameters = sum(parameter.numel() for parameter in model.parameters())
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(
-        f"{parameters:,} parameters on {device} in float16:"
+        f"{n_parameters:,} parameters on {device} in float16:"
         f" {len(train_set):,} training and {len(val_set):,} validation texts,"
         f" {config.epochs} epochs of {steps_per_epoch:,} steps"
     )
@@ -148,7 +149,7 @@ def train(config: Config) -> None:
                     loss_sum = criterion(logits, labels)
                 scaler.scale(loss_sum / len(labels)).backward()
                 scaler.unscale_(optimizer)  # what is clipped and logged is the true gradient
-                grad_norm = nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
+                grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
                 # Leaves the weights alone if a gradient has overflowed. torch has no fused RMSprop, so this
                 # reads the device at every step; adamw, adam and sgd do not.
                 scaler.step(optimizer)
