@@ -8,6 +8,7 @@ import pytest
 from plainloop.catalogue import ROOT, settings
 from plainloop.questionnaire import AnswerError, ask, questionnaire, resolve
 from plainloop.space import NOT_ASKED, feasible_pairs, keys, values
+from plainloop.tables import spelled
 
 HOSTILE_NAMES = {
     "empty": "",
@@ -124,7 +125,7 @@ def test_every_question_and_choice_explains_itself():
         if not question.computed:
             assert question.help, name
             for choice in question.offered(resolve({})):
-                assert choice.label.startswith(f"{choice.value}: "), choice
+                assert choice.label.startswith(f"{spelled(choice.value)}: "), choice
 
 
 def test_nothing_needs_trust():

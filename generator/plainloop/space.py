@@ -52,7 +52,7 @@ def _values(question: Question, combination: Combination) -> list[Any]:
     context = resolve({name: value for name, value in combination.items() if value is not NOT_ASKED})
     if not question.is_asked(context):
         return [NOT_ASKED]
-    if question.type == "bool":
+    if question.type == "bool" and not question.choices:
         return [False, True]
     return [choice.value for choice in question.offered(context) if not choice.refusal]
 

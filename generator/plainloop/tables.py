@@ -39,7 +39,7 @@ def _help(question: Question, value: Any) -> str:
             answers = {name: answer for name, answer in combination.items() if answer is not NOT_ASKED}
             for choice in question.offered(resolve(answers)):
                 if choice.value == value:
-                    return choice.label.removeprefix(f"{value}: ")
+                    return choice.label.removeprefix(f"{spelled(value)}: ")
     return ""
 
 
