@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,33 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["MPLBACKEND"] = "Agg"
 # Nobody's own settings for Copier: they would change the defaults.
 os.environ["COPIER_SETTINGS_PATH"] = str(ROOT / "tests" / "copier-settings.yml")
+
+
+SHARES = 12
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pairs",
+        type=share,
+        default="today's",
+        metavar="K/N",
+        help=f"the K-th of N shares of test_pairs.py; without it, one of {SHARES}, another after each commit",
+    )
+
+
+def share(text: str) -> tuple[int, int]:
+    """Which share, of how many."""
+    if text != "today's":
+        one, of = text.split("/")
+        return int(one), int(of)
+    head = ["git", "rev-parse", "HEAD"]
+    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
+    return int(commit[:8], 16) % SHARES + 1, SHARES
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return "of the pairs of choices, share {} of {}".format(*config.getoption("pairs"))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -29,22 +30,55 @@ def run(project: Path, *command: str | Path, status: int = 0) -> subprocess.Comp
     done = subprocess.run(
         [sys.executable, *map(str, command)], cwd=project, capture_output=True, text=True, timeout=600
     )
-    said = f"{' '.join(map(str, command))} ended with {done.returncode}, not {status}\n{done.stdout}\n{done.stderr}"
-    assert done.returncode == status, said
+    assert_status(command, done.returncode, status, done.stdout + done.stderr)
     return done
+
+
+def assert_status(command: Sequence[str | Path], ended: int, status: int, output: str) -> None:
+    """Fail, with what it printed, if a command did not end as it must."""
+    said = f"{' '.join(map(str, command))} ended with {ended}, not {status}\n{output[-6000:]}"
+    assert ended == status, said
+
+
+class Warm:
+    """Runs the commands of many projects: each in a process of its own, forked from one that has imported torch."""
+
+    def __init__(self, folder: Path) -> None:
+        self.output = folder / "output.txt"
+        driver = [sys.executable, str(DRIVERS / "warm.py")]
+        self.server = subprocess.Popen(driver, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, project: Path, *command: str | Path, status: int = 0) -> str:
+        """What a Python command in the project's folder printed; it must end with this status."""
+        print(json.dumps([str(project), [*map(str, command)], str(self.output)]), file=self.server.stdin, flush=True)
+        ended = int(self.server.stdout.readline())
+        output = self.output.read_text(encoding="utf-8", errors="replace")
+        assert_status(command, ended, status, output)
+        return output
+
+    def close(self) -> None:
+        """End it."""
+        self.server.stdin.close()
+        self.server.wait()
 
 
 def shrink(data: Path, rows: int = 200, characters: int = 40_000) -> None:
     """Leave only the beginning of the sample data, so that an epoch takes seconds on a CPU."""
-    for path in data.glob("*.csv"):
+    for path in [*data.glob("*.csv"), *data.glob("*/labels.csv")]:
         with path.open(newline="", encoding="utf-8") as file:
             table = list(csv.reader(file))[: rows + 1]
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(table)
+        if path.name == "labels.csv":
+            kept = {row[0] for row in table}
+            for image in path.parent.glob("*.png"):
+                if image.name not in kept:
+                    image.unlink()
     for path in data.glob("*.txt"):
         path.write_text(path.read_text(encoding="utf-8")[:characters], encoding="utf-8")
     for folder in data.glob("*/*/"):
-        for path in sorted(folder.glob("*.png"))[rows // 10 :]:
+        of_a_class = folder.name not in ("images", "masks")
+        for path in sorted(folder.glob("*.png"))[rows // 10 if of_a_class else rows :]:
             path.unlink()
 
 
@@ -53,23 +87,23 @@ def read_metrics(run_dir: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def stop_at(project: Path, step: int, signum: signal.Signals, *arguments: str) -> None:
+def stop_at(run: Callable, project: Path, step: int, signum: signal.Signals, *arguments: str) -> None:
     """Train until the process has made so many optimizer steps and sends itself this signal."""
     killed = signum is signal.SIGKILL
     status = -signum if killed else 128 + signum
     run(project, DRIVERS / "stop_at.py", str(step), str(int(signum)), "train.py", *arguments, status=status)
 
 
-def train_in_pieces(project: Path, run_dir: str, flags: list[str], epoch: int) -> None:
+def train_in_pieces(run: Callable, project: Path, run_dir: str, flags: list[str], epoch: int) -> None:
     """A run of two epochs of `epoch` steps: stopped and killed in the middle of each, by changing numbers of workers.
 
     The steps are counted from each start; a kill falls after the last checkpoint, so some steps are made twice.
     """
     flags = ["--run-dir", run_dir, *flags]
     third = max(epoch // 3, 2)
-    stop_at(project, third, signal.SIGTERM, *flags, "--num-workers", "0")
-    stop_at(project, third, signal.SIGKILL, *flags, "--num-workers", "2", "--resume")
-    stop_at(project, epoch, signal.SIGKILL, *flags, "--num-workers", "1", "--resume")
+    stop_at(run, project, third, signal.SIGTERM, *flags, "--num-workers", "0")
+    stop_at(run, project, third, signal.SIGKILL, *flags, "--num-workers", "2", "--resume")
+    stop_at(run, project, epoch, signal.SIGKILL, *flags, "--num-workers", "1", "--resume")
     run(project, "train.py", *flags, "--num-workers", "0", "--resume")
 
 

@@ -98,7 +98,7 @@ def test_passes_its_checks(project):
 
 def test_resumes_exactly(project, trained):
     steps = max(line["step"] for line in read_metrics(trained))
-    train_in_pieces(project, "runs/pieces", FLAGS, epoch=steps // 2)
+    train_in_pieces(run, project, "runs/pieces", FLAGS, epoch=steps // 2)
     assert_same_runs(trained, project / "runs" / "pieces")
 
 

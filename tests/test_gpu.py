@@ -63,5 +63,5 @@ def test_resumes_exactly_with_deterministic_algorithms(project, monkeypatch):
     flags = ["--epochs", "2", "--checkpoint-every", "3", "--deterministic"]
     run(project, "train.py", "--run-dir", "runs/whole", *flags)
     steps = max(line["step"] for line in read_metrics(project / "runs" / "whole"))
-    train_in_pieces(project, "runs/pieces", flags, epoch=steps // 2)
+    train_in_pieces(run, project, "runs/pieces", flags, epoch=steps // 2)
     assert_same_runs(project / "runs" / "whole", project / "runs" / "pieces")

@@ -1,0 +1,59 @@
+"""Runs Python commands, each in a process of its own, without importing torch and the like for each anew.
+
+It imports them once and forks. Commands come as lines of JSON on standard input: the folder, the arguments after
+`python`, and a file for what the command prints. The answer is a line with its exit status.
+"""
+
+import json
+import os
+import runpy
+import signal
+import sys
+from pathlib import Path
+
+import matplotlib.figure
+import numpy
+import PIL.Image
+import pytest
+import torch
+import torchmetrics  # noqa: F401  imported here so that no command has to
+import tqdm
+import tyro
+
+LONGEST = 600
+"""Seconds that a command may take."""
+
+assert matplotlib and numpy and PIL and pytest and tqdm and tyro  # imported for those to come
+torch.set_num_threads(1)
+
+
+def become(folder: str, arguments: list[str], output: str) -> None:
+    """Be `python ARGUMENTS` in `folder`."""
+    signal.alarm(LONGEST)
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.chdir(folder)
+    if arguments[0] == "-m":
+        sys.path[0] = folder
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(folder, arguments[0]).parent)
+        sys.argv = arguments
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            become(*json.loads(line))
+            return
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
