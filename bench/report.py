@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -105,6 +105,17 @@ def codes(text: np.ndarray, n: int) -> np.ndarray:
     return sum(text[i : len(text) - n + 1 + i].astype(np.int64) * 256 ** (n - 1 - i) for i in range(n))
 
 
+def lagged(data: Path) -> tuple[float, str]:
+    """MAE of a ridge regression from the last 150 values to the next 20; beside it, of the last 143 over again."""
+    context, horizon, season = 150, 20, 143  # as the project has them
+    series = [pd.read_csv(data / f"{split}.csv")["potential_mv"].to_numpy() for split in ("train", "val")]
+    train, val = (np.lib.stride_tricks.sliding_window_view(values, context + horizon) for values in series)
+    past, future = val[:, :context], val[:, context:]
+    forecast = Ridge().fit(train[:, :context], train[:, context:]).predict(past)
+    naive = np.abs(past[:, -season:][:, np.arange(horizon) % season] - future).mean()
+    return float(np.abs(forecast - future).mean()), f"{len(val)} windows (seasonal naive: {naive:.4f})"
+
+
 @dataclass(frozen=True)
 class Task:
     """A project, the metric that is compared, and the simple model on the same data."""
@@ -142,6 +153,9 @@ TASKS = {
     "text-classification": Task({"task": "text-classification"}, "accuracy", "logistic regression on TF-IDF", tf_idf),
     "language-modeling": Task(
         {"task": "language-modeling"}, "bits_per_byte", "interpolated byte trigram", byte_trigram
+    ),
+    "time-series-forecasting": Task(
+        {"task": "time-series-forecasting"}, "mae", "ridge regression on the window", lagged, seeds=3
     ),
 }
 
