@@ -29,6 +29,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import jaccard_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -45,6 +46,21 @@ def pixels(data: Path) -> tuple[float, str]:
         splits += [images, [file.parent.name for file in files]]
     train, train_labels, val, val_labels = splits
     return LogisticRegression(max_iter=5000).fit(train, train_labels).score(val, val_labels), f"{len(val)} images"
+
+
+def neighbourhoods(data: Path) -> tuple[float, str]:
+    """Mean IoU of logistic regression on the 9 x 9 pixels around each; of the training pixels, every third."""
+    splits = []
+    for split in ("train", "val"):
+        files = sorted(data.glob(f"{split}/images/*.png"))
+        images = np.stack([np.pad(np.asarray(Image.open(file), dtype=np.float32) / 255, 4) for file in files])
+        windows = np.lib.stride_tricks.sliding_window_view(images, (9, 9), axis=(1, 2)).reshape(-1, 81)
+        masks = np.stack([np.asarray(Image.open(data / split / "masks" / file.name)) for file in files]).ravel()
+        splits += [windows[masks != 255], masks[masks != 255]]  # without what is void
+    train, train_classes, val, val_classes = splits
+    predicted = LogisticRegression(max_iter=300).fit(train[::3], train_classes[::3]).predict(val)
+    score = jaccard_score(val_classes, predicted, average="macro")
+    return float(score), f"{len(files)} images"
 
 
 def table(model: BaseEstimator, target: str) -> Callable[[Path], tuple[float, str]]:
@@ -129,6 +145,9 @@ class Task:
 
 TASKS = {
     "image-classification": Task({}, "accuracy", "logistic regression on pixels", pixels),
+    "image-segmentation": Task(
+        {"task": "image-segmentation"}, "miou", "logistic regression on 9 x 9 pixels", neighbourhoods
+    ),
     "tabular-binary": Task(
         {"task": "tabular-classification", "labels": "binary"},
         "accuracy",
