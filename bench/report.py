@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -26,6 +26,7 @@ import pandas as pd
 from PIL import Image
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
@@ -88,6 +89,35 @@ def tf_idf(data: Path) -> tuple[float, str]:
     train, val = pd.read_csv(data / "train.csv"), pd.read_csv(data / "val.csv")
     model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=5000)).fit(train["text"], train["label"])
     return model.score(val["text"], val["label"]), f"{len(val)} texts"
+
+
+def word_and_neighbours(data: Path) -> tuple[float, str]:
+    """Entity F1 of logistic regression on a word and the two beside it."""
+    splits = []
+    for split in ("train", "val"):
+        table = pd.read_csv(data / f"{split}.csv", keep_default_na=False)
+        of_sentence = table.groupby("sentence")["word"]
+        table["left"], table["right"] = of_sentence.shift(1, fill_value=""), of_sentence.shift(-1, fill_value="")
+        splits += [table[["left", "word", "right"]].to_dict("records"), table]
+    words, train, val_words, val = splits
+    model = make_pipeline(DictVectorizer(), LogisticRegression(max_iter=5000)).fit(words, train["tag"])
+    there = entities(val["sentence"], val["tag"])
+    claimed = entities(val["sentence"], model.predict(val_words))
+    f1 = 2 * len(there & claimed) / (len(there) + len(claimed))
+    return f1, f"{val['sentence'].nunique()} sentences"
+
+
+def entities(sentences: Iterable[int], tags: Iterable[str]) -> set[tuple[Any, ...]]:
+    """The places of the words of each entity, its type in front."""
+    found: list[list[Any]] = []
+    last = None  # the sentence and the type that an I- would continue
+    for place, (sentence, tag) in enumerate(zip(sentences, tags, strict=True)):
+        if tag.startswith("I-") and last == (sentence, tag[2:]):
+            found[-1].append(place)
+        elif tag != "O":
+            found.append([tag[2:], place])
+        last = (sentence, tag[2:])
+    return {tuple(entity) for entity in found}
 
 
 def byte_trigram(data: Path) -> tuple[float, str]:
@@ -170,6 +200,9 @@ TASKS = {
         seeds=5,
     ),
     "text-classification": Task({"task": "text-classification"}, "accuracy", "logistic regression on TF-IDF", tf_idf),
+    "token-classification": Task(
+        {"task": "token-classification"}, "f1", "logistic regression on a word and its neighbours", word_and_neighbours
+    ),
     "language-modeling": Task(
         {"task": "language-modeling"}, "bits_per_byte", "interpolated byte trigram", byte_trigram
     ),
