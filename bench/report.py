@@ -64,6 +64,17 @@ def neighbourhoods(data: Path) -> tuple[float, str]:
     return float(score), f"{len(files)} images"
 
 
+def pixels_to_number(data: Path) -> tuple[float, str]:
+    """R² of ridge regression on the pixels."""
+    splits = []
+    for split in ("train", "val"):
+        rows = pd.read_csv(data / split / "labels.csv")
+        images = [np.asarray(Image.open(data / split / file), dtype=float).ravel() / 255 for file in rows["file"]]
+        splits += [np.stack(images), rows["angle"]]
+    train, train_numbers, val, val_numbers = splits
+    return Ridge().fit(train, train_numbers).score(val, val_numbers), f"{len(val)} images"
+
+
 def table(model: BaseEstimator, target: str) -> Callable[[Path], tuple[float, str]]:
     """Accuracy or R² of a linear model on the columns of a table."""
 
@@ -84,11 +95,15 @@ def table(model: BaseEstimator, target: str) -> Callable[[Path], tuple[float, st
     return score
 
 
-def tf_idf(data: Path) -> tuple[float, str]:
-    """Accuracy of logistic regression on the words of a text."""
-    train, val = pd.read_csv(data / "train.csv"), pd.read_csv(data / "val.csv")
-    model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=5000)).fit(train["text"], train["label"])
-    return model.score(val["text"], val["label"]), f"{len(val)} texts"
+def tf_idf(model: BaseEstimator, target: str) -> Callable[[Path], tuple[float, str]]:
+    """Accuracy or R² of a linear model on the words of a text."""
+
+    def score(data: Path) -> tuple[float, str]:
+        train, val = pd.read_csv(data / "train.csv"), pd.read_csv(data / "val.csv")
+        pipeline = make_pipeline(TfidfVectorizer(), model).fit(train["text"], train[target])
+        return pipeline.score(val["text"], val[target]), f"{len(val)} texts"
+
+    return score
 
 
 def word_and_neighbours(data: Path) -> tuple[float, str]:
@@ -199,7 +214,14 @@ TASKS = {
         table(LinearRegression(), "progression"),
         seeds=5,
     ),
-    "text-classification": Task({"task": "text-classification"}, "accuracy", "logistic regression on TF-IDF", tf_idf),
+    "image-regression": Task({"task": "image-regression"}, "r2", "ridge regression on pixels", pixels_to_number),
+    "text-classification": Task(
+        {"task": "text-classification"},
+        "accuracy",
+        "logistic regression on TF-IDF",
+        tf_idf(LogisticRegression(max_iter=5000), "label"),
+    ),
+    "text-regression": Task({"task": "text-regression"}, "r2", "ridge regression on TF-IDF", tf_idf(Ridge(), "value")),
     "token-classification": Task(
         {"task": "token-classification"}, "f1", "logistic regression on a word and its neighbours", word_and_neighbours
     ),
