@@ -169,7 +169,7 @@ TRACES: dict[str, Callable[[dict[str, Any]], bool]] = {
     r"config\.patience|--patience|\spatience: int|early.stop": is_answer(early_stopping=True),
     r"optim\.AdamW\b": is_answer(optimizer="adamw"),
     r"optim\.Adam\b": is_answer(optimizer="adam"),
-    r"optim\.SGD\b|nesterov|\bmomentum": is_answer(optimizer="sgd"),
+    r"optim\.SGD\(groups|nesterov|\bmomentum": is_answer(optimizer="sgd"),
     r"RMSprop": is_answer(optimizer="rmsprop"),
     r"warmup|warm-up": lambda context: "warmup" in context["scheduler"] or context["scheduler"] == "inverse-sqrt",
     r"\bStepLR|lr_step_epochs": is_answer(scheduler="step"),
