@@ -81,26 +81,23 @@ def focal_of_labels(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def asymmetric(logits: Tensor, labels: Tensor) -> Tensor:
-    """Ridnik et al. 2021, equations 4 to 7, with the paper's gamma+ 0 or 1, gamma- 4 and margin 0.05."""
+    """Ridnik et al. 2021, equations 4 to 7, with gamma+ 0, gamma- 4 and margin 0.05."""
     p = 1 / (1 + (-logits).exp())
     shifted = (p - 0.05).clamp(min=0)
-    yes = (1 - p) ** ASYMMETRIC_GAMMA_POSITIVE * p.log()
+    yes = p.log()
     no = shifted**4 * (1 - shifted).log()
     return -(labels * yes + (1 - labels) * no).sum()
 
 
-ASYMMETRIC_GAMMA_POSITIVE = 1
-
-
 def dice(logits: Tensor, masks: Tensor) -> Tensor:
-    """Milletari et al. 2016, section 3, with 1 added above and below: an image at a time, the mean over the classes."""
+    """Milletari et al. 2016, section 3: an image at a time, the mean over the classes that its mask holds."""
     total = torch.zeros((), dtype=torch.float64)
     for image, mask in zip(logits, masks, strict=True):
         kept = mask < CLASSES
         p = log_softmax(image.movedim(0, -1))[kept].exp()
-        g = one_hot(mask[kept], CLASSES)
-        overlap = (2 * (p * g).sum(0) + 1) / ((p**2).sum(0) + g.sum(0) + 1)
-        total = total + (1 - overlap).mean()
+        held = mask[kept].unique()
+        p, g = p[:, held], one_hot(mask[kept], CLASSES)[:, held]
+        total = total + (1 - 2 * (p * g).sum(0) / ((p**2).sum(0) + g.sum(0))).mean()
     return total
 
 

@@ -42,6 +42,10 @@ FILES = {
     "run_folder.py",
     "sample_data.py",
     "stopping.py",
+    "tests/conftest.py",
+    "tests/test_resume.py",
+    "tests/test_step.py",
+    "tests/test_training.py",
     "train.py",
 }
 
@@ -96,12 +100,24 @@ def test_covering_array_holds_every_feasible_pair():
         assert answers.items() <= ask(answers).recorded.items()
 
 
+# Files that only some answers ask for.
+MORE_FILES: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "losses.py": lambda context: context["loss_is_own"],
+    "optimizers.py": lambda context: context["optimizer_is_own"],
+    "schedule.py": lambda context: context["scheduler"] != "constant",
+    "ema.py": lambda context: context["ema"],
+    "tracker.py": lambda context: context["tracker"] != "off",
+    "tests/test_ema.py": lambda context: context["ema"],
+    "tests/test_tracker.py": lambda context: context["tracker"] != "off",
+    "tests/test_data.py": lambda context: context["data_kind"] in ("mask", "series"),
+}
+
+
 def test_files_are_the_expected_ones():
     for context, project in zip(contexts(), projects(), strict=True):
-        tests = {path for path in project if path.startswith("tests/")}
-        sometimes = {"losses.py": context["loss_is_own"], "schedule.py": context["scheduler"] != "constant"}
-        assert project.keys() - tests == FILES | {file for file, there in sometimes.items() if there}
-        assert len(tests) > 1
+        assert project.keys() == FILES | {path for path, asked_for in MORE_FILES.items() if asked_for(context)}
+    for path in MORE_FILES:
+        assert any(path in project for project in projects()), path
 
 
 def test_files_parse():
@@ -154,8 +170,17 @@ def test_ruff_finds_nothing(folder, command):
 
 
 def is_answer(**answers: Any) -> Callable[[dict[str, Any]], bool]:
-    """A condition that one of these answers was given."""
-    return lambda context: any(context[key] == value for key, value in answers.items())
+    """A condition that one of these answers was given, or one of a list."""
+
+    def given(context: dict[str, Any]) -> bool:
+        return any(context[key] in (value if isinstance(value, list) else [value]) for key, value in answers.items())
+
+    return given
+
+
+def imports(library: str) -> Callable[[dict[str, Any]], bool]:
+    """A condition that the task needs a library."""
+    return lambda context: library in context["catalogue"]["tasks"][context["task"]]["imports"]
 
 
 # Words in the code, and for which answers alone they may stand there.
@@ -167,11 +192,15 @@ TRACES: dict[str, Callable[[dict[str, Any]], bool]] = {
     r"clip_grad_value_|max_grad_value": is_answer(gradient_clipping="value"),
     r"accumulate": is_answer(gradient_accumulation=True),
     r"config\.patience|--patience|\spatience: int|early.stop": is_answer(early_stopping=True),
-    r"optim\.AdamW\b": is_answer(optimizer="adamw"),
+    r"optim\.AdamW\b": is_answer(optimizer=["adamw", "muon"]),
     r"optim\.Adam\b": is_answer(optimizer="adam"),
     r"optim\.SGD\(groups|nesterov|\bmomentum": is_answer(optimizer="sgd"),
     r"RMSprop": is_answer(optimizer="rmsprop"),
-    r"warmup|warm-up": lambda context: "warmup" in context["scheduler"] or context["scheduler"] == "inverse-sqrt",
+    r"warmup|warm-up": lambda context: (
+        "warmup" in context["catalogue"]["schedulers"][context["scheduler"]]
+        or context["optimizer"] == "schedule-free-adamw"
+        or context["ema"]
+    ),
     r"\bStepLR|lr_step_epochs": is_answer(scheduler="step"),
     r"MultiStepLR|lr_milestones": is_answer(scheduler="multistep"),
     r"PolynomialLR|lr_power": is_answer(scheduler="polynomial"),
@@ -192,17 +221,42 @@ TRACES: dict[str, Callable[[dict[str, Any]], bool]] = {
     r"L1Loss": is_answer(loss="mae"),
     r"HuberLoss": is_answer(loss="huber"),
     r"BCEWithLogitsLoss": lambda context: "bce" in context["loss"],
+    r"optim\.NAdam": is_answer(optimizer="nadam"),
+    r"optim\.RAdam": is_answer(optimizer="radam"),
+    r"Adagrad": is_answer(optimizer="adagrad"),
+    r"Adafactor": is_answer(optimizer="adafactor"),
+    r"Muon|muon": is_answer(optimizer="muon"),
+    r"[Ss]chedule-?[Ff]ree": is_answer(optimizer="schedule-free-adamw"),
+    r"LBFGS|L-BFGS": is_answer(optimizer="lbfgs"),
+    r"\bema\b|ema_decay|WeightAverage": is_answer(ema=True),
+    r"compile_backend|model\.compile|_dynamo": is_answer(compile=True),
+    r"activation_checkpointing|recompute": lambda context: context["recomputes"],
+    r"(?i)tensorboard": is_answer(tracker="tensorboard"),
+    r"wandb": is_answer(tracker="wandb"),
+    r"mlflow": is_answer(tracker="mlflow"),
+    r"trackio": is_answer(tracker="trackio"),
+    r"tracker": lambda context: context["tracker"] != "off",
+    r"(?i)gaussian|variance": is_answer(loss="gaussian-nll"),
+    r"quantile": is_answer(loss="quantile"),
+    r"Asymmetric": is_answer(loss="asymmetric"),
+    r"Dice": is_answer(loss=["dice", "cross-entropy-dice"]),
+    r"z_loss|ZLoss": is_answer(loss="cross-entropy-z-loss"),
+    r"\bxpu\b": is_answer(device=["xpu", "auto"]),
     r"\bmps\b": lambda context: context["device"] in ("mps", "auto"),
     r'type == "cuda"': lambda context: context["device"] in ("cuda", "auto"),
-    r"PIL|\bimages?\b": is_answer(data_kind="image"),
-    r"pandas": lambda context: context["data_kind"] in ("table", "text"),
-    r"tokenizers|tokenizer": lambda context: context["data_kind"] in ("text", "language"),
-    r"attention_mask": is_answer(data_kind="text"),
+    r"PIL|\bimages?\b": imports("pillow"),
+    r"pandas": imports("pandas"),
+    r"sklearn": imports("scikit-learn"),
+    r"tokenizers|tokenizer": lambda context: context["tokenizes"],
+    r"attention_mask": lambda context: context["named_inputs"],
     r"perplexity|bits_per_byte": is_answer(target="tokens"),
     r"macro_f1": lambda context: context["target"] in ("class", "multilabel"),
     r"micro_f1": is_answer(target="multilabel"),
     r"auroc|AUROC": is_answer(target="binary"),
-    r"\brmse\b|\br2\b": is_answer(target="real"),
+    r"\brmse\b": is_answer(target=["real", "series"]),
+    r"\br2\b": is_answer(target="real"),
+    r"\bmiou\b|masks?\.png|\bmasks\b": is_answer(target="mask"),
+    r"mase\b|naive": is_answer(target="series"),
 }
 
 

@@ -6,7 +6,7 @@ from data import Preprocessing
 
 
 class Model(nn.Module):
-    """Three blocks of convolution, each at half the resolution of the last."""
+    """Three blocks of convolution, each at half the resolution of the last, then a hidden layer."""
 
     def __init__(self, n_logits: int, width: int = 16) -> None:
         super().__init__()
@@ -16,6 +16,8 @@ class Model(nn.Module):
             _block(2 * width, 4 * width),
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
+            nn.Linear(4 * width, 4 * width),
+            nn.ReLU(),
             nn.Dropout(0.1),
         )
         # No softmax: the loss takes the logits and applies it itself.

@@ -25,6 +25,7 @@ WITHOUT_EFFECT = {
     "init_from",
     "overwrite",
     "accept_changes",
+    "show_schedule",
     "num_workers",
     "checkpoint_every",
 }
@@ -68,7 +69,7 @@ class RunFolder:
             "settings": settings(self.config),
             "command": sys.argv,
             "git_commit": _git_commit(),
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+            "device": _device_name(device),
             "threads": torch.get_num_threads(),
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -88,11 +89,13 @@ class RunFolder:
                     f"{self.last} was trained on {then} images, and there are {now} now: its position counts those."
                     f" Bring them back, or start from its weights with --init-from {self.last}"
                 )
-            if isinstance(now, str | int) and now != then and not self.config.accept_changes:
-                raise SystemExit(
-                    f"{self.last} was made with another {name.replace('_', ' ')} ({then} then, {now} now): the run"
-                    " would not end as one that never stopped. Bring that back, or give --accept-changes"
-                )
+            if isinstance(now, str | int) and now != then:
+                self.changes[name] = (then, now)
+                if not self.config.accept_changes:
+                    raise SystemExit(
+                        f"{self.last} was made with another {name.replace('_', ' ')} ({then} then, {now} now): the run"
+                        " would not end as one that never stopped. Bring that back, or give --accept-changes"
+                    )
 
     def _changed_settings(self, before: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         now = lasting_settings(self.config)
@@ -180,6 +183,12 @@ def _lock(path: Path) -> Any:
     except OSError:
         raise SystemExit(f"{path.parent} is in use by another process: choose another --run-dir") from None
     return file
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type in ("cuda", "xpu"):
+        return torch.get_device_module(device).get_device_name(device)
+    return str(device)
 
 
 def _git_commit() -> str | None:

@@ -28,6 +28,7 @@ from evaluate import evaluate, has_bfloat16, make_criterion
 from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
+from schedule import drawn, make_scheduler, planned_rates
 from stopping import Stopped, StopSignals
 
 
@@ -91,6 +92,7 @@ def train(config: Config) -> None:
         "config": lasting_settings(config),
         "preprocessing": asdict(preprocessing),
         "loss": "cross-entropy",
+        "schedule": "warmup-cosine",
         "precision": "bfloat16",
         "training_images": len(train_set),
     }
@@ -204,24 +206,6 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=config.lr, fused=True)
 
 
-def make_scheduler(
-    optimizer: torch.optim.Optimizer, config: Config, steps_per_epoch: int
-) -> torch.optim.lr_scheduler.LRScheduler:
-    total_steps = config.epochs * steps_per_epoch
-    warmup_steps = total_steps // 20 if config.warmup_steps is None else config.warmup_steps
-    if warmup_steps >= total_steps:
-        raise SystemExit(f"--warmup-steps {warmup_steps} leaves nothing of the run's {total_steps} steps")
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_cosine(step, warmup_steps, total_steps))
-
-
-def warmup_cosine(step: int, warmup_steps: int, total_steps: int) -> float:
-    """Factor on the peak learning rate: a line up to 1, then half a cosine down to 0."""
-    if step < warmup_steps:
-        return (step + 1) / warmup_steps
-    decayed = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
-    return 0.5 * (1 + math.cos(math.pi * decayed))
-
-
 def evaluation_due(progress: Progress, config: Config) -> bool:
     return config.eval_every > 0 and progress.step % config.eval_every == 0 and progress.evaluated != progress.step
 
@@ -239,5 +223,17 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def show_schedule(config: Config) -> None:
+    """Print the learning rate of the run that these settings make; the data say how many steps it has."""
+    train_set = Images(config, "train", Preprocessing.fit(config))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    print(drawn(planned_rates(config, steps_per_epoch), steps_per_epoch))
+
+
 if __name__ == "__main__":
-    train(tyro.cli(Config))
+    config = tyro.cli(Config)
+    if config.show_schedule:
+        show_schedule(config)
+    else:
+        train(config)

@@ -5,6 +5,7 @@ Usage:
     python check.py --data-dir mine     it takes the flags of train.py
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from config import Config
 from data import IGNORE, Preprocessing, Windows
 from evaluate import has_bfloat16, make_criterion
 from model import make_model
+from schedule import planned_rates
 from train import seed_all
 
 # "ok", "warning" or "wrong", and one line: what was seen, why it matters, what to do.
@@ -34,6 +36,7 @@ class Project:
     device: torch.device
     preprocessing: Preprocessing
     train_set: Windows
+    steps_per_epoch: int
     indices: list[int]  # of the windows in the batch
     tokens: Tensor
     next_tokens: Tensor
@@ -52,7 +55,7 @@ class Project:
 def check(config: Config) -> None:
     project = put_together(config)
     wrong = False
-    for look_at in (one_batch, one_sample, forward_pass, first_loss):
+    for look_at in (one_batch, one_sample, forward_pass, first_loss, learning_rate):
         for verdict, line in look_at(project):
             print(f"{verdict:8} {line}")
             wrong = wrong or verdict == "wrong"
@@ -67,7 +70,9 @@ def put_together(config: Config) -> Project:
     preprocessing = Preprocessing.fit(config)
     train_set = Windows(config, "train", preprocessing, augment=True)
     Windows(config, "val", preprocessing)  # what cannot be read there should not wait for the first evaluation
-    key = next(iter(training_loader(train_set, config).sampler))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = math.ceil(len(train_loader) / config.accumulate)
+    key = next(iter(train_loader.sampler))
     try:
         tokens, next_tokens = train_set[key]
     except BadData as error:
@@ -75,7 +80,7 @@ def put_together(config: Config) -> Project:
     model = make_model(preprocessing).to(device)
     if config.init_from:
         load_weights(config.init_from, model)
-    return Project(config, device, preprocessing, train_set, key[1], tokens, next_tokens, model)
+    return Project(config, device, preprocessing, train_set, steps_per_epoch, key[1], tokens, next_tokens, model)
 
 
 def one_sample(project: Project) -> Iterator[Finding]:
@@ -128,9 +133,9 @@ def forward_pass(project: Project) -> Iterator[Finding]:
         return
     expected = (*project.next_tokens.shape, len(project.preprocessing.bytes_per_token))
     if shape != expected:
-        yield "wrong", f"logits {shape}, but for these next_tokens the loss takes {expected}; correct model.py"
+        yield "wrong", f"logits {shape}, but the loss takes {expected} with the next_tokens; correct model.py"
     elif not project.logits.isfinite().all():
-        yield "wrong", "the logits hold NaN or infinity, the batch does not: look for where in model.py"
+        yield "wrong", "NaN or infinity in the logits, none in the batch: look for where in model.py"
     else:
         of_them = "" if trained == n_parameters else f", of which {trained:,} are trained"
         yield "ok", f"logits {shape} from {n_parameters:,} parameters{of_them}"
@@ -149,11 +154,19 @@ def first_loss(project: Project) -> Iterator[Finding]:
     if not torch.isclose(added, loss, rtol=1e-3):
         yield "wrong", f"loss {loss:.4f}, {added:.4f} by its halves: train.py divides sums; give the loss reduction sum"
     elif loss > 5 * expected:
-        yield "warning", f"{seen}: the logits are too large; scale the input or the last layer's weights"
+        yield "warning", f"{seen}: too large logits; scale the input or the last layer's weights"
     elif loss < 0.5 * expected and not project.config.init_from:
         yield "warning", f"{seen}: it seems to know the answer; is that part of the input?"
     else:
         yield "ok", seen
+
+
+def learning_rate(project: Project) -> Iterator[Finding]:
+    """How many steps it has to work with, and how high it comes."""
+    config = project.config
+    total = config.epochs * project.steps_per_epoch
+    peak = max(planned_rates(config, project.steps_per_epoch))
+    yield "ok", f"{total:,} steps at a learning rate up to {peak:g}; python train.py --show-schedule shows each"
 
 
 def described(name: str, tensor: Tensor) -> str:

@@ -30,6 +30,8 @@ class Config:
     """Start anew in a run folder that has been used."""
     accept_changes: bool = False
     """Go on although settings differ from those of last.pt: they are meant."""
+    show_schedule: bool = False
+    """Show the learning rate of the whole run, and train nothing."""
 
     epochs: int = 3
     """Passes over the training windows, all resumed parts counted."""
@@ -37,6 +39,8 @@ class Config:
     """Windows in one optimizer step."""
     accumulate: int = 4
     """Forward passes that one optimizer step is split into: less memory, the same gradient."""
+    activation_checkpointing: bool = False
+    """Compute each block again in the backward pass, instead of keeping it: less memory, a third slower."""
     lr: float = 0.003
     """Peak learning rate."""
     weight_decay: float = 0.05

@@ -4,6 +4,7 @@ import math
 
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 from data import Preprocessing
 
@@ -41,9 +42,17 @@ class Model(nn.Module):
     """A causal transformer in the manner of GPT-2."""
 
     def __init__(
-        self, vocabulary_size: int, context_length: int, width: int = 64, depth: int = 2, heads: int = 4
+        self,
+        vocabulary_size: int,
+        context_length: int,
+        width: int = 64,
+        depth: int = 2,
+        heads: int = 4,
+        *,
+        recompute: bool = False,
     ) -> None:
         super().__init__()
+        self.recompute = recompute  # the blocks in the backward pass, instead of keeping what they have computed
         self.tokens = nn.Embedding(vocabulary_size, width)
         self.positions = nn.Embedding(context_length, width)
         self.blocks = nn.Sequential(*(Block(width, heads, dropout=0.1) for _ in range(depth)))
@@ -58,10 +67,13 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
-        x = self.norm(self.blocks(x))
+        for block in self.blocks:
+            # Puts the random generator back for the second time: dropout drops the same.
+            x = checkpoint(block, x, use_reentrant=False) if self.recompute else block(x)
+        x = self.norm(x)
         return linear(x, self.tokens.weight)  # the embedding again: what a token means is also what predicts it
 
 
-def make_model(preprocessing: Preprocessing) -> Model:
-    """The model in the size that the data asks for."""
-    return Model(len(preprocessing.bytes_per_token), preprocessing.context_length)
+def make_model(preprocessing: Preprocessing, *, recompute: bool = False) -> Model:
+    """The model in the size that the data asks for. With `recompute` it keeps no activations inside its blocks."""
+    return Model(len(preprocessing.bytes_per_token), preprocessing.context_length, recompute=recompute)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -68,8 +69,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: Path, *, new_settings: bool) -> None:
     """Put every part of `state`, and the random generators, back to where `save_checkpoint` found them.
 
-    With `new_settings`, learning rate, weight decay and the shape of the schedule stay as the flags have set them,
-    and only the position in the schedule is restored.
+    With `new_settings`, learning rate, weight decay and the like stay as the flags have set them, and the next step is
+    taken at the rate that the new schedule has there.
     """
     for name in checkpoint["classes"].keys() - state.keys():
         raise SystemExit(
@@ -81,9 +82,12 @@ def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: 
         if was != now:
             raise SystemExit(f"{path} holds {was} as {name}, not {now}: start from its weights with --init-from {path}")
         saved = checkpoint[name]
-        if new_settings and name in ("optimizer", "scheduler"):
-            saved = _with_new_settings(saved, part.state_dict(), checkpoint["config"]["lr"])
+        if new_settings and name == "optimizer":
+            saved = _with_new_settings(saved, part.state_dict())
         try:
+            if new_settings and name == "scheduler":
+                _step_on(part, saved["last_epoch"])  # the optimizer, whose rate it sets, comes before it in `state`
+                continue
             part.load_state_dict(saved)
         except (RuntimeError, ValueError) as error:
             raise SystemExit(
@@ -122,15 +126,16 @@ def load_weights(path: Path, model: nn.Module) -> None:
     print(f"; left as initialised: {', '.join(unchanged)}" if unchanged else "")
 
 
-def _with_new_settings(saved: dict[str, Any], new: dict[str, Any], start_lr: float) -> dict[str, Any]:
-    if "param_groups" not in saved:  # a scheduler: where it stands, and nothing of its shape
-        position = {"last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter"}
-        return new | {name: value for name, value in saved.items() if name in position}
-    groups = []
-    for was, now in zip(saved["param_groups"], new["param_groups"], strict=True):
-        factor = was["lr"] / was.get("initial_lr", start_lr)  # of the schedule, so far
-        groups.append(was | now | {"lr": now.get("initial_lr", now["lr"]) * factor})
-    return saved | {"param_groups": groups}
+def _with_new_settings(saved: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    groups = zip(saved["param_groups"], new["param_groups"], strict=True)
+    return saved | {"param_groups": [was | now for was, now in groups]}
+
+
+def _step_on(scheduler: Any, steps: int) -> None:
+    """To where a run of `steps` steps of the schedule stands; some schedules make a rate from the one before it."""
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the optimizer has taken no step of its own
+        for _ in range(steps):
+            scheduler.step()
 
 
 def _refuse_non_finite(weights: Mapping[str, torch.Tensor], path: Path) -> None:

@@ -28,6 +28,7 @@ from evaluate import evaluate, make_criterion, pos_weight
 from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
+from schedule import drawn, make_scheduler, planned_rates
 from stopping import Stopped, StopSignals
 
 
@@ -90,6 +91,7 @@ def train(config: Config) -> None:
         "config": lasting_settings(config),
         "preprocessing": asdict(preprocessing),
         "loss": "weighted-bce",
+        "schedule": "one-cycle",
         "precision": "float32",
         "training_rows": len(train_set),
     }
@@ -200,17 +202,6 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=config.momentum > 0, fused=True)
 
 
-def make_scheduler(
-    optimizer: torch.optim.Optimizer, config: Config, steps_per_epoch: int
-) -> torch.optim.lr_scheduler.LRScheduler:
-    return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer,
-        max_lr=config.lr,
-        total_steps=config.epochs * steps_per_epoch,
-        cycle_momentum=False,  # the learning rate alone moves
-    )
-
-
 def evaluation_due(progress: Progress, config: Config) -> bool:
     return config.eval_every > 0 and progress.step % config.eval_every == 0 and progress.evaluated != progress.step
 
@@ -232,5 +223,17 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def show_schedule(config: Config) -> None:
+    """Print the learning rate of the run that these settings make; the data say how many steps it has."""
+    train_set = Rows(config, "train", Preprocessing.fit(config))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    print(drawn(planned_rates(config, steps_per_epoch), steps_per_epoch))
+
+
 if __name__ == "__main__":
-    train(tyro.cli(Config))
+    config = tyro.cli(Config)
+    if config.show_schedule:
+        show_schedule(config)
+    else:
+        train(config)

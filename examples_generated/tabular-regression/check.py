@@ -34,6 +34,7 @@ class Project:
     device: torch.device
     preprocessing: Preprocessing
     train_set: Rows
+    steps_per_epoch: int
     indices: list[int]  # of the rows in the batch
     features: Tensor
     targets: Tensor
@@ -51,7 +52,7 @@ class Project:
 def check(config: Config) -> None:
     project = put_together(config)
     wrong = False
-    for look_at in (one_batch, one_sample, forward_pass, first_loss):
+    for look_at in (one_batch, one_sample, forward_pass, first_loss, learning_rate):
         for verdict, line in look_at(project):
             print(f"{verdict:8} {line}")
             wrong = wrong or verdict == "wrong"
@@ -66,7 +67,9 @@ def put_together(config: Config) -> Project:
     preprocessing = Preprocessing.fit(config)
     train_set = Rows(config, "train", preprocessing)
     Rows(config, "val", preprocessing)  # what cannot be read there should not wait for the first evaluation
-    key = next(iter(training_loader(train_set, config).sampler))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    key = next(iter(train_loader.sampler))
     try:
         features, targets = train_set[key]
     except BadData as error:
@@ -74,7 +77,7 @@ def put_together(config: Config) -> Project:
     model = make_model(preprocessing).to(device)
     if config.init_from:
         load_weights(config.init_from, model)
-    return Project(config, device, preprocessing, train_set, key[1], features, targets, model)
+    return Project(config, device, preprocessing, train_set, steps_per_epoch, key[1], features, targets, model)
 
 
 def one_sample(project: Project) -> Iterator[Finding]:
@@ -134,7 +137,7 @@ def forward_pass(project: Project) -> Iterator[Finding]:
         seen = f"predictions {shape} for targets {expected}"
         yield "wrong", f"{seen}: model.py must give (N,); even (N, 1) would be compared with targets as N × N pairs"
     elif not project.predictions.isfinite().all():
-        yield "wrong", "the predictions hold NaN or infinity, the batch does not: look for where in model.py"
+        yield "wrong", "NaN or infinity in the predictions, none in the batch: look for where in model.py"
     else:
         of_them = "" if trained == n_parameters else f", of which {trained:,} are trained"
         yield "ok", f"predictions {shape} from {n_parameters:,} parameters{of_them}"
@@ -152,11 +155,18 @@ def first_loss(project: Project) -> Iterator[Finding]:
     if not torch.isclose(added, loss, rtol=1e-3):
         yield "wrong", f"loss {loss:.4f}, {added:.4f} by its halves: train.py divides sums; give the loss reduction sum"
     elif loss > 5 * expected:
-        yield "warning", f"{seen}: the predictions are too large; scale the input or the last layer's weights"
+        yield "warning", f"{seen}: too large predictions; scale the input or the last layer's weights"
     elif loss < 0.5 * expected and not project.config.init_from:
         yield "warning", f"{seen}: it seems to know the answer; is that part of the input?"
     else:
         yield "ok", seen
+
+
+def learning_rate(project: Project) -> Iterator[Finding]:
+    """How many steps it has to work with, and how high it comes."""
+    config = project.config
+    total = config.epochs * project.steps_per_epoch
+    yield "ok", f"{total:,} steps, at a learning rate of {config.lr:g} until val_loss stops improving"
 
 
 def described(name: str, tensor: Tensor) -> str:

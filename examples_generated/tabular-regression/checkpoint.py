@@ -68,8 +68,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: Path, *, new_settings: bool) -> None:
     """Put every part of `state`, and the random generators, back to where `save_checkpoint` found them.
 
-    With `new_settings`, learning rate, weight decay and the shape of the schedule stay as the flags have set them,
-    and only the position in the schedule is restored.
+    With `new_settings`, learning rate, weight decay and the like stay as the flags have set them; the cuts so far of
+    the learning rate, and the evaluations since the last one, are kept.
     """
     for name in checkpoint["classes"].keys() - state.keys():
         raise SystemExit(
@@ -123,14 +123,12 @@ def load_weights(path: Path, model: nn.Module) -> None:
 
 
 def _with_new_settings(saved: dict[str, Any], new: dict[str, Any], start_lr: float) -> dict[str, Any]:
-    if "param_groups" not in saved:  # a scheduler: where it stands, and nothing of its shape
-        position = {"last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter"}
+    if "param_groups" not in saved:  # the scheduler: where it stands, and nothing of what it does
+        position = {"last_epoch", "_last_lr", "best", "num_bad_epochs", "cooldown_counter"}
         return new | {name: value for name, value in saved.items() if name in position}
-    groups = []
-    for was, now in zip(saved["param_groups"], new["param_groups"], strict=True):
-        factor = was["lr"] / was.get("initial_lr", start_lr)  # of the schedule, so far
-        groups.append(was | now | {"lr": now.get("initial_lr", now["lr"]) * factor})
-    return saved | {"param_groups": groups}
+    cuts = saved["param_groups"][0]["lr"] / start_lr
+    groups = zip(saved["param_groups"], new["param_groups"], strict=True)
+    return saved | {"param_groups": [was | now | {"lr": now["lr"] * cuts} for was, now in groups]}
 
 
 def _refuse_non_finite(weights: Mapping[str, torch.Tensor], path: Path) -> None:

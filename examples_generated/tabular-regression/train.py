@@ -28,6 +28,7 @@ from evaluate import evaluate, make_criterion
 from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
+from schedule import make_scheduler
 from stopping import Stopped, StopSignals
 
 
@@ -91,6 +92,7 @@ def train(config: Config) -> None:
         "config": lasting_settings(config),
         "preprocessing": asdict(preprocessing),
         "loss": "huber",
+        "schedule": "plateau",
         "precision": "float32",
         "training_rows": len(train_set),
     }
@@ -207,15 +209,6 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=config.lr, fused=True)
 
 
-def make_scheduler(optimizer: torch.optim.Optimizer, config: Config) -> torch.optim.lr_scheduler.ReduceLROnPlateau:
-    return torch.optim.lr_scheduler.ReduceLROnPlateau(
-        optimizer,
-        mode="min",  # as val_loss is compared for best.pt
-        factor=config.lr_decay,
-        patience=config.lr_patience,
-    )
-
-
 def evaluation_due(progress: Progress, config: Config) -> bool:
     return config.eval_every > 0 and progress.step % config.eval_every == 0 and progress.evaluated != progress.step
 
@@ -237,5 +230,18 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def show_schedule(config: Config) -> None:
+    """Print the learning rate of the run that these settings make; the data say how many steps it has."""
+    train_set = Rows(config, "train", Preprocessing.fit(config))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    total = config.epochs * steps_per_epoch
+    print(f"learning rate {config.lr:g} at the first of {total:,} steps; val_loss decides when it is cut")
+
+
 if __name__ == "__main__":
-    train(tyro.cli(Config))
+    config = tyro.cli(Config)
+    if config.show_schedule:
+        show_schedule(config)
+    else:
+        train(config)

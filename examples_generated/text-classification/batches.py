@@ -84,5 +84,6 @@ def _loader(dataset: Dataset, batches: Any, config: Config) -> Loader:
         num_workers=config.num_workers,
         persistent_workers=config.num_workers > 0,
         worker_init_fn=leave_signals_to_the_parent,
-        pin_memory=torch.cuda.is_available(),  # copies from pinned memory run beside the GPU's work
+        # Copies from pinned memory run beside the GPU's work.
+        pin_memory=torch.cuda.is_available() or torch.xpu.is_available(),
     )

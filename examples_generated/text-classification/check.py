@@ -21,6 +21,7 @@ from config import Config
 from data import Preprocessing, Texts, read_table
 from evaluate import make_criterion
 from model import make_model
+from schedule import planned_rates
 from train import seed_all
 
 # "ok", "warning" or "wrong", and one line: what was seen, why it matters, what to do.
@@ -35,6 +36,7 @@ class Project:
     device: torch.device
     preprocessing: Preprocessing
     train_set: Texts
+    steps_per_epoch: int
     indices: list[int]  # of the texts in the batch
     tokens: dict[str, Tensor]
     labels: Tensor
@@ -52,7 +54,7 @@ class Project:
 def check(config: Config) -> None:
     project = put_together(config)
     wrong = False
-    for look_at in (one_batch, one_sample, forward_pass, first_loss):
+    for look_at in (one_batch, one_sample, forward_pass, first_loss, learning_rate):
         for verdict, line in look_at(project):
             print(f"{verdict:8} {line}")
             wrong = wrong or verdict == "wrong"
@@ -67,7 +69,9 @@ def put_together(config: Config) -> Project:
     preprocessing = Preprocessing.fit(config)
     train_set = Texts(config, "train", preprocessing)
     Texts(config, "val", preprocessing)  # what cannot be read there should not wait for the first evaluation
-    key = next(iter(training_loader(train_set, config).sampler))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    key = next(iter(train_loader.sampler))
     try:
         tokens, labels = train_set[key]
     except BadData as error:
@@ -75,7 +79,7 @@ def put_together(config: Config) -> Project:
     model = make_model(preprocessing).to(device)
     if config.init_from:
         load_weights(config.init_from, model)
-    return Project(config, device, preprocessing, train_set, key[1], tokens, labels, model)
+    return Project(config, device, preprocessing, train_set, steps_per_epoch, key[1], tokens, labels, model)
 
 
 def one_sample(project: Project) -> Iterator[Finding]:
@@ -129,9 +133,9 @@ def forward_pass(project: Project) -> Iterator[Finding]:
         return
     expected = (len(project.labels), len(project.preprocessing.classes))
     if shape != expected:
-        yield "wrong", f"logits {shape}, but for these labels the loss takes {expected}; correct model.py"
+        yield "wrong", f"logits {shape}, but the loss takes {expected} with the labels; correct model.py"
     elif not project.logits.isfinite().all():
-        yield "wrong", "the logits hold NaN or infinity, the batch does not: look for where in model.py"
+        yield "wrong", "NaN or infinity in the logits, none in the batch: look for where in model.py"
     else:
         of_them = "" if trained == n_parameters else f", of which {trained:,} are trained"
         yield "ok", f"logits {shape} from {n_parameters:,} parameters{of_them}"
@@ -149,11 +153,19 @@ def first_loss(project: Project) -> Iterator[Finding]:
     if not torch.isclose(added, loss, rtol=1e-3):
         yield "wrong", f"loss {loss:.4f}, {added:.4f} by its halves: train.py divides sums; give the loss reduction sum"
     elif loss > 5 * expected:
-        yield "warning", f"{seen}: the logits are too large; scale the input or the last layer's weights"
+        yield "warning", f"{seen}: too large logits; scale the input or the last layer's weights"
     elif loss < 0.5 * expected and not project.config.init_from:
         yield "warning", f"{seen}: it seems to know the answer; is that part of the input?"
     else:
         yield "ok", seen
+
+
+def learning_rate(project: Project) -> Iterator[Finding]:
+    """How many steps it has to work with, and how high it comes."""
+    config = project.config
+    total = config.epochs * project.steps_per_epoch
+    peak = max(planned_rates(config, project.steps_per_epoch))
+    yield "ok", f"{total:,} steps at a learning rate up to {peak:g}; python train.py --show-schedule shows each"
 
 
 def described(name: str, tensor: Tensor) -> str:

@@ -29,6 +29,8 @@ class Config:
     """Start anew in a run folder that has been used."""
     accept_changes: bool = False
     """Go on although settings differ from those of last.pt: they are meant."""
+    show_schedule: bool = False
+    """Show the learning rate of the whole run, and train nothing."""
 
     epochs: int = 15
     """Passes over the training texts, all resumed parts counted."""

@@ -1,4 +1,4 @@
-"""Losses that torch does not have."""
+"""The loss, which torch does not have in this form."""
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy

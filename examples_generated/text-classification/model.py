@@ -18,6 +18,7 @@ class Model(nn.Module):
         # Three tokens at a time, each feature by itself: enough for "not good" to differ from "good".
         self.neighbours = nn.Conv1d(width, width, kernel_size=3, padding=1, groups=width)
         self.dropout = nn.Dropout(0.5)
+        self.hidden = nn.Linear(2 * width, 2 * width)
         # No softmax: the loss takes the logits and applies it itself.
         self.head = nn.Linear(2 * width, n_logits)
 
@@ -29,7 +30,8 @@ class Model(nn.Module):
         features = (embedded + mixed).relu() * mask
         mean = features.sum(dim=1) / mask.sum(dim=1).clamp(min=1)  # clamp: a text may have no tokens
         pooled = torch.cat([mean, features.amax(dim=1)], dim=1)
-        return self.head(self.dropout(pooled))
+        hidden = pooled + self.hidden(pooled).relu()
+        return self.head(self.dropout(hidden))
 
 
 def make_model(preprocessing: Preprocessing) -> Model:

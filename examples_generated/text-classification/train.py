@@ -29,6 +29,7 @@ from evaluate import evaluate, make_criterion
 from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
+from schedule import drawn, make_scheduler, planned_rates
 from stopping import Stopped, StopSignals
 
 
@@ -96,6 +97,7 @@ def train(config: Config) -> None:
         "config": lasting_settings(config),
         "preprocessing": asdict(preprocessing),
         "loss": "focal",
+        "schedule": "step",
         "precision": "float16",
         "training_texts": len(train_set),
     }
@@ -150,8 +152,8 @@ def train(config: Config) -> None:
                 scaler.scale(loss_sum / len(labels)).backward()
                 scaler.unscale_(optimizer)  # what is clipped and logged is the true gradient
                 grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
-                # Leaves the weights alone if a gradient has overflowed. torch has no fused RMSprop, so this
-                # reads the device at every step; adamw, adam and sgd do not.
+                # Leaves the weights alone if a gradient has overflowed. There is no fused RMSprop,
+                # so this reads the device at every step; it does not with adagrad, adam, adamw, sgd.
                 scaler.step(optimizer)
                 scaler.update()
 
@@ -213,10 +215,6 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
     return torch.optim.RMSprop(groups, lr=config.lr, alpha=0.99)
 
 
-def make_scheduler(optimizer: torch.optim.Optimizer, config: Config) -> torch.optim.lr_scheduler.LRScheduler:
-    return torch.optim.lr_scheduler.StepLR(optimizer, step_size=config.lr_step_epochs, gamma=config.lr_decay)
-
-
 def evaluation_due(progress: Progress, config: Config) -> bool:
     return config.eval_every > 0 and progress.step % config.eval_every == 0 and progress.evaluated != progress.step
 
@@ -234,5 +232,17 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def show_schedule(config: Config) -> None:
+    """Print the learning rate of the run that these settings make; the data say how many steps it has."""
+    train_set = Texts(config, "train", Preprocessing.fit(config))
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    print(drawn(planned_rates(config, steps_per_epoch), steps_per_epoch))
+
+
 if __name__ == "__main__":
-    train(tyro.cli(Config))
+    config = tyro.cli(Config)
+    if config.show_schedule:
+        show_schedule(config)
+    else:
+        train(config)

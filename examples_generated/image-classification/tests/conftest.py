@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import Dataset
+from torch.utils.hooks import RemovableHandle
 
 import train as training
 from config import Config
@@ -81,6 +82,24 @@ def stop_after() -> Iterator[Callable[[int], None]]:
     yield arm
     for hook in hooks:
         hook.remove()
+
+
+@pytest.fixture
+def rates() -> Iterator[list[float]]:
+    """The learning rate of every optimizer step that a run takes."""
+    taken: list[float] = []
+    hook = before_each_step(lambda optimizer: taken.append(optimizer.param_groups[0]["lr"]))
+    yield taken
+    hook.remove()
+
+
+def before_each_step(note: Callable[[torch.optim.Optimizer], None]) -> RemovableHandle:
+    """Have `note` called before every step that the run's optimizer takes, until the handle is removed."""
+
+    def noted(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        note(optimizer)
+
+    return register_optimizer_step_pre_hook(noted)
 
 
 def run_to_end(config: Config, **changes: Any) -> dict[str, Any]:

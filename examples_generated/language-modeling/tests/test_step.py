@@ -1,14 +1,16 @@
 """The order of a step, and what it costs."""
 
+import contextlib
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
-from conftest import run_to_end
+from conftest import before_each_step, differences, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
+import model
 import train as training
 from model import Model
 
@@ -39,7 +41,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     watch(torch.optim.Optimizer, "zero_grad", "zero_grad")
     watch(torch.Tensor, "backward", "backward")
     watch(nn.utils, "clip_grad_norm_", "clip")
-    hook = register_optimizer_step_pre_hook(lambda *_: log.append("step"))
+    hook = before_each_step(lambda _: log.append("step"))
     watch(training, "evaluate", "evaluate")
     make_scheduler = training.make_scheduler
 
@@ -92,8 +94,8 @@ def test_a_step_changes_every_parameter(config, monkeypatch):
     models = []
     make_model = training.make_model
 
-    def kept(preprocessing):
-        models.append(make_model(preprocessing))
+    def kept(*arguments, **settings):
+        models.append(make_model(*arguments, **settings))
         before.update({name: value.clone() for name, value in models[-1].named_parameters()})
         return models[-1]
 
@@ -102,6 +104,58 @@ def test_a_step_changes_every_parameter(config, monkeypatch):
     run_to_end(config, epochs=1)
     same = [name for name, value in models[0].named_parameters() if torch.equal(before[name], value)]
     assert same == []
+
+
+def gradients_of_each_step(config) -> list[dict[str, torch.Tensor]]:
+    """As the optimizer gets them, of a run whose weights stand still."""
+    models, steps = [], []
+
+    def kept(*arguments, **settings):
+        models.append(make_model(*arguments, **settings))
+        return models[-1]
+
+    def note(_):
+        named = models[-1].named_parameters()
+        steps.append({name: weights.grad.clone() for name, weights in named if weights.grad is not None})
+
+    make_model = training.make_model
+    hook = before_each_step(note)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "make_model", kept)
+        run_to_end(config, epochs=1, lr=1e-12, max_grad_norm=1e9, overwrite=True)
+    hook.remove()
+    return steps
+
+
+def test_the_gradient_of_a_window_is_that_of_one_big_batch(config, monkeypatch):
+    """Without dropout, augmentation, in float32: what is left is the sum."""
+    monkeypatch.setattr(Model, "train", lambda model, mode=True: nn.Module.train(model, False))
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
+    loader = training.training_loader
+
+    def plain(data, config):
+        data.augment = False
+        return loader(data, config)
+
+    monkeypatch.setattr(training, "training_loader", plain)
+    split = gradients_of_each_step(config)
+    whole = gradients_of_each_step(replace(config, accumulate=1))
+    assert len(split) == len(whole) == 4  # the last window is smaller, and its batches are of two sizes
+    for one, other in zip(split, whole, strict=True):
+        for name, gradient in one.items():
+            assert gradient.norm() > 0, name
+            assert (gradient - other[name]).norm() < 1e-4 * gradient.norm(), name
+
+
+def test_recomputing_activations_changes_nothing(config, tmp_path, monkeypatch):
+    kept = run_to_end(config, epochs=1)
+    checkpointed = []
+    checkpoint = model.checkpoint
+    monkeypatch.setattr(model, "checkpoint", lambda *a, **named: checkpointed.append(1) or checkpoint(*a, **named))
+    recomputed = run_to_end(config, epochs=1, run_dir=tmp_path / "recomputed", activation_checkpointing=True)
+    assert checkpointed
+    for part in ("model", "optimizer", "random", "train_loss"):
+        assert differences(kept[part], recomputed[part]) == []
 
 
 class Reads(TorchFunctionMode):

@@ -10,11 +10,11 @@ import pytest
 import torch
 from conftest import Few, differences, load, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import evaluate as evaluation
 import train as training
 from batches import EpochBatches
+from data import IGNORE
 from model import Model
 
 TOLERANCE = 2e-2
@@ -49,7 +49,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             loss_sum = self.criterion(outputs, next_tokens)
             if outputs.requires_grad:
                 steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append((next_tokens != -100).sum().item())
+                steps[-1][2].append((next_tokens != IGNORE).sum().item())
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -158,15 +158,26 @@ def test_evaluation_disturbs_nothing(config, tmp_path):
         assert differences(seldom[part], often[part]) == []
 
 
-def test_the_learning_rate_follows_its_schedule(config):
-    rates = []
-    hook = register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"]))
+def test_the_learning_rate_follows_its_schedule(config, rates):
     run_to_end(config, epochs=3, warmup_steps=4)
-    hook.remove()
     total = 12
     up = [config.lr * (step + 1) / 4 for step in range(4)]
     down = [config.lr * 0.5 * (1 + math.cos(math.pi * (step - 4) / (total - 4))) for step in range(4, total)]
     assert rates == pytest.approx(up + down)
+
+
+def test_the_schedule_that_is_shown_is_that_of_the_run(config, rates, monkeypatch, capsys):
+    config = replace(config, epochs=4)
+    shown = []
+    drawn = training.drawn
+    monkeypatch.setattr(training, "drawn", lambda planned, steps: shown.extend(planned) or drawn(planned, steps))
+    training.show_schedule(config)
+    assert not config.run_dir.exists()
+    rates.clear()  # of the optimizer that had nothing to do
+    run_to_end(config)
+    assert shown == rates
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["last", str(len(rates)), "4", f"{rates[-1]:.4g}"] in table
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(config):
@@ -184,3 +195,22 @@ def test_a_loss_that_is_not_finite_ends_the_run(config):
     last = load(config.run_dir / "last.pt")  # as the first epoch left it
     assert last["progress"]["epoch"] == 1
     assert all(weights.isfinite().all() for weights in last["model"].values())
+
+
+def test_padding_takes_no_part_in_the_loss():
+    """Neither in its value nor in its gradient; and the rest has what the formula says."""
+    generator = torch.Generator().manual_seed(0)
+    logits = (5 * torch.randn(6, 7, generator=generator)).requires_grad_()
+    next_tokens = torch.tensor([3, IGNORE, 0, 6, IGNORE, 3])
+    loss = training.make_criterion()(logits, next_tokens)
+    loss.backward()
+    exact = logits.detach().double().requires_grad_()
+    expected = 0
+    for row, number in zip(exact, next_tokens.tolist(), strict=True):
+        if number != IGNORE:
+            log_z = row.exp().sum().log()
+            expected = expected + log_z - row[number]
+    expected.backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert logits.grad.double().allclose(exact.grad, rtol=1e-5, atol=1e-6)
+    assert not logits.grad[next_tokens == IGNORE].any()

@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 import torch
-from conftest import run_to_end
+from conftest import before_each_step, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 
 import train as training
@@ -37,7 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     watch(torch.optim.Optimizer, "zero_grad", "zero_grad")
     watch(torch.Tensor, "backward", "backward")
-    hook = register_optimizer_step_pre_hook(lambda *_: log.append("step"))
+    hook = before_each_step(lambda _: log.append("step"))
     watch(training, "evaluate", "evaluate")
     make_scheduler = training.make_scheduler
 
@@ -87,8 +86,8 @@ def test_a_step_changes_every_parameter(config, monkeypatch):
     models = []
     make_model = training.make_model
 
-    def kept(preprocessing):
-        models.append(make_model(preprocessing))
+    def kept(*arguments, **settings):
+        models.append(make_model(*arguments, **settings))
         before.update({name: value.clone() for name, value in models[-1].named_parameters()})
         return models[-1]
 

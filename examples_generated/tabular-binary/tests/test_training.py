@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import Few, differences, load, run_to_end
+from conftest import Few, before_each_step, differences, load, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import evaluate as evaluation
 import train as training
@@ -49,7 +48,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             loss_sum = self.criterion(outputs, labels)
             if outputs.requires_grad:
                 steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append(labels.numel())
+                steps[-1][2].append(len(labels))
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -75,6 +74,19 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(logged, rel=1e-4)
     whole = sum(sum(sums) for _, sums, _ in steps) / sum(sum(counts) for *_, counts in steps)
     assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
+
+
+def test_the_gradient_norm_is_that_of_the_step(config):
+    norms = []
+
+    def note(optimizer):
+        gradients = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
+        norms.append(nn.utils.get_total_norm(gradients).item())
+
+    hook = before_each_step(note)
+    run_to_end(config, epochs=1, log_every=1)
+    hook.remove()
+    assert [row["grad_norm"] for row in rows(config) if "loss" in row] == pytest.approx(norms)
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):
@@ -158,11 +170,8 @@ def test_evaluation_disturbs_nothing(config, tmp_path):
         assert differences(seldom[part], often[part]) == []
 
 
-def test_the_learning_rate_follows_its_schedule(config):
-    rates = []
-    hook = register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"]))
+def test_the_learning_rate_follows_its_schedule(config, rates):
     run_to_end(config, epochs=4)
-    hook.remove()
     total = 20
     peak = 0.3 * total - 1
     start, end = config.lr / 25, config.lr / 25 / 1e4
@@ -173,6 +182,20 @@ def test_the_learning_rate_follows_its_schedule(config):
     up = [between(start, config.lr, step / peak) for step in range(total) if step <= peak]
     down = [between(config.lr, end, (step - peak) / (total - 1 - peak)) for step in range(total) if step > peak]
     assert rates == pytest.approx(up + down)
+
+
+def test_the_schedule_that_is_shown_is_that_of_the_run(config, rates, monkeypatch, capsys):
+    config = replace(config, epochs=4)
+    shown = []
+    drawn = training.drawn
+    monkeypatch.setattr(training, "drawn", lambda planned, steps: shown.extend(planned) or drawn(planned, steps))
+    training.show_schedule(config)
+    assert not config.run_dir.exists()
+    rates.clear()  # of the optimizer that had nothing to do
+    run_to_end(config)
+    assert shown == rates
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["last", str(len(rates)), "4", f"{rates[-1]:.4g}"] in table
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(config):

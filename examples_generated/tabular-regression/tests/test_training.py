@@ -9,7 +9,6 @@ import pytest
 import torch
 from conftest import Few, differences, load, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import evaluate as evaluation
 import train as training
@@ -48,7 +47,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             loss_sum = self.criterion(outputs, targets)
             if outputs.requires_grad:
                 steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append(targets.numel())
+                steps[-1][2].append(len(targets))
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -157,9 +156,7 @@ def test_evaluation_disturbs_nothing(config, tmp_path):
         assert differences(seldom[part], often[part]) == []
 
 
-def test_the_learning_rate_follows_its_schedule(config):
-    rates = []
-    hook = register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"]))
+def test_the_learning_rate_follows_its_schedule(config, rates):
     evaluate = training.evaluate
     steps = 5
 
@@ -175,7 +172,12 @@ def test_the_learning_rate_follows_its_schedule(config):
         patch.setattr(training, "evaluate", score([0.8, 0.7, 0.6, 0.5]))
         run_to_end(config, epochs=4, lr_patience=1, overwrite=True)
         assert set(rates) == {config.lr}  # never cut while it improves
-    hook.remove()
+
+
+def test_the_schedule_is_shown_without_a_run(config, capsys):
+    training.show_schedule(config)
+    assert not config.run_dir.exists()
+    assert re.search(rf"{config.lr:g} at .* 10 steps", capsys.readouterr().out)
 
 
 def test_it_stops_when_nothing_improves_any_more(config, stop_after, monkeypatch):

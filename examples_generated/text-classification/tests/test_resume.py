@@ -100,6 +100,26 @@ def test_other_settings_are_refused_unless_they_are_meant(config):
     run_to_end(config, lr=2 * config.lr, resume=True, accept_changes=True)
 
 
+def test_settings_that_are_meant_hold_from_the_next_step_on(config, whole, stop_after, rates):
+    new = {"lr": 2 * config.lr, "epochs": 3}
+    run_to_end(whole, **new)
+    expected = rates.copy()
+    rates.clear()
+    stop_after(7)  # in the second epoch
+    with pytest.raises(SystemExit):
+        run_to_end(config)
+    run_to_end(config, **new, resume=True, accept_changes=True)
+    assert rates[7:] == expected[7:]
+
+
+def test_another_schedule_is_refused(config):
+    run_to_end(config)
+    last = load(config.run_dir / "last.pt")
+    training.torch.save(last | {"schedule": "another"}, config.run_dir / "last.pt")
+    with pytest.raises(SystemExit, match="made with another schedule"):
+        run_to_end(config, resume=True)
+
+
 def test_a_used_folder_is_not_overwritten_by_accident(config):
     run_to_end(config)
     with pytest.raises(SystemExit, match="--resume, or start anew with --overwrite"):

@@ -90,8 +90,8 @@ def test_a_step_changes_every_parameter(config, monkeypatch):
     models = []
     make_model = training.make_model
 
-    def kept(preprocessing):
-        models.append(make_model(preprocessing))
+    def kept(*arguments, **settings):
+        models.append(make_model(*arguments, **settings))
         before.update({name: value.clone() for name, value in models[-1].named_parameters()})
         return models[-1]
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from conftest import Few, differences, load, run_to_end
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import evaluate as evaluation
 import train as training
@@ -48,7 +47,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             loss_sum = self.criterion(outputs, labels)
             if outputs.requires_grad:
                 steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append(labels.numel())
+                steps[-1][2].append(len(labels))
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -157,13 +156,24 @@ def test_evaluation_disturbs_nothing(config, tmp_path):
         assert differences(seldom[part], often[part]) == []
 
 
-def test_the_learning_rate_follows_its_schedule(config):
-    rates = []
-    hook = register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"]))
+def test_the_learning_rate_follows_its_schedule(config, rates):
     run_to_end(config, epochs=4, lr_step_epochs=2)
-    hook.remove()
     steps = 5
     assert rates == pytest.approx([config.lr * config.lr_decay ** (step // steps // 2) for step in range(4 * steps)])
+
+
+def test_the_schedule_that_is_shown_is_that_of_the_run(config, rates, monkeypatch, capsys):
+    config = replace(config, epochs=4)
+    shown = []
+    drawn = training.drawn
+    monkeypatch.setattr(training, "drawn", lambda planned, steps: shown.extend(planned) or drawn(planned, steps))
+    training.show_schedule(config)
+    assert not config.run_dir.exists()
+    rates.clear()  # of the optimizer that had nothing to do
+    run_to_end(config)
+    assert shown == rates
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["last", str(len(rates)), "4", f"{rates[-1]:.4g}"] in table
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(config):
