@@ -14,6 +14,7 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["MPLBACKEND"] = "Agg"
+os.environ["WANDB_MODE"] = "offline"
 # Nobody's own settings for Copier: they would change the defaults.
 os.environ["COPIER_SETTINGS_PATH"] = str(ROOT / "tests" / "copier-settings.yml")
 
