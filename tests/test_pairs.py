@@ -1,7 +1,7 @@
 """Every pair of choices, in projects that really train. `make test-pairs` runs all of them, `make test` a share.
 
 Each project of the covering array is trained on its sample data, made small; killed, and resumed to the same result,
-bit for bit; evaluated to what training had logged; and asked for predictions. Every fourth runs its own tests too.
+bit for bit; evaluated to what training had logged; and asked for predictions. Every fifth runs its own tests too.
 What has passed is remembered by its content in .pairs/, and passes at once until the template or these tests change.
 """
 
@@ -26,7 +26,7 @@ from plainloop.render import render
 from projects import Warm, assert_same_runs, read_metrics, shrink, stop_at
 
 PASSED = ROOT / ".pairs"
-OWN_TESTS = 4
+OWN_TESTS = 5
 """One in so many projects runs its own tests."""
 INDUCTOR = 4
 """So many projects are compiled in earnest; the others trace the model as torch.compile does, and run it as it is."""
