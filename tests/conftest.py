@@ -46,6 +46,18 @@ def pytest_report_header(config: pytest.Config) -> str:
     return "of the pairs of choices, share {} of {}".format(*config.getoption("pairs"))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The pairs that failed, as a table, each with the command that runs it again."""
+    failed = [report for report in terminalreporter.getreports("failed") if "test_pairs.py" in report.nodeid]
+    if failed:
+        terminalreporter.section("pairs that failed")
+    for report in failed:
+        name = report.nodeid.partition("[")[2].rstrip("]")
+        wrong = str(getattr(report.longrepr, "reprcrash", report.longrepr)).partition("\n")[0].rpartition("Error: ")[2]
+        terminalreporter.line(f"{name}: {wrong[:120]}")
+        terminalreporter.line(f"    make test-pairs ONLY={name[:3]}")
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory) -> Path:
     """A copy of the template as it stands, without git: what Copier makes of it is what stands there."""
