@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from itertools import chain
+from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 
 from modules import imported
 from plainloop.catalogue import catalogue
+
+pytestmark = pytest.mark.xdist_group("parameter groups")  # these tests share the sample data
 
 
 class Groups(NamedTuple):
@@ -20,14 +24,25 @@ class Groups(NamedTuple):
     weight_decay: float
 
 
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Callable[[str, ModuleType], Path]:
+    """A folder with the sample data of a task, written once."""
+    folder = tmp_path_factory.mktemp("samples")
+
+    def of(task: str, sample_data: ModuleType) -> Path:
+        if not (folder / task).exists():
+            sample_data.write_sample(folder / task)
+        return folder / task
+
+    return of
+
+
 @pytest.fixture
-def grouped(tmp_path, monkeypatch) -> Callable[..., Groups]:
+def grouped(tmp_path, sample) -> Callable[..., Groups]:
     def by(**answers: str) -> Groups:
-        monkeypatch.chdir(tmp_path)
         names = "sample_data", "train", "config", "data", "model"
         with imported(tmp_path, answers, *names) as [sample_data, train, config, data, model]:
-            sample_data.write_sample(tmp_path / "data")
-            settings = config.Config()
+            settings = config.Config(data_dir=sample(answers["task"], sample_data))
             made = model.make_model(data.Preprocessing.fit(settings))
             optimizer = train.make_optimizer(made, settings)
         name_of = {parameter: name for name, parameter in made.named_parameters()}
