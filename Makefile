@@ -33,9 +33,10 @@ test-pairs: $(INSTALLED)
 test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
 	$(GPU_PYTHON) -m pytest -m gpu tests/test_gpu.py
 
-# Writes examples_generated/ anew, after a change of the template.
+# Writes examples_generated/ and README's tables anew, after a change of the template.
 examples: $(INSTALLED)
 	$(BIN)/plainloop examples
+	$(BIN)/plainloop choices --markdown README.md
 
 bench: $(INSTALLED)
 	$(BIN)/python bench/step.py

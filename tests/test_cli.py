@@ -25,7 +25,7 @@ def test_choices_shows_every_question():
 
 
 def test_readme_has_the_current_tables():
-    """Else: plainloop choices --markdown."""
+    """Else: make examples."""
     assert markdown() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -42,7 +42,10 @@ def project_diff(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 
 def choices(arguments: argparse.Namespace) -> int:
     """The questions and what can be answered."""
-    print(tables.markdown() if arguments.markdown else tables.terminal())
+    if arguments.markdown:
+        tables.put_into(arguments.markdown)
+    else:
+        print(tables.terminal())
     return 0
 
 
@@ -76,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("choices", help="show the questions and their choices")
-    command.add_argument("--markdown", action="store_true", help="as the tables in README.md")
+    command.add_argument("--markdown", type=Path, metavar="FILE", help="put them as tables into this file")
     command.set_defaults(run=choices)
 
     command = commands.add_parser("diff", help="show what another answer changes in the code")

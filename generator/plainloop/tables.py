@@ -1,8 +1,9 @@
 """The questions and their choices as tables, for the terminal and for README.md."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from plainloop.questionnaire import Question, questionnaire, resolve
+from plainloop.questionnaire import AnswerError, Question, questionnaire, resolve
 from plainloop.space import NOT_ASKED, depends_on, keys, valid, values
 
 
@@ -78,3 +79,15 @@ def markdown() -> str:
             for value, text, goes_with in described:
                 lines.append(f"| `{value}` | {text} |" + (f" {goes_with or 'any'} |" if column else ""))
     return "\n".join(lines)
+
+
+BEGIN, END = "<!-- choices -->\n", "<!-- end of choices -->"
+
+
+def put_into(file: Path) -> None:
+    """Write the tables between the two comments that mark their place in a file."""
+    before, begin, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise AnswerError(f"{file} has no place for the tables: it takes the lines {BEGIN.strip()} and {END}")
+    file.write_text(f"{before}{begin}{markdown()}\n{end}{after}", encoding="utf-8")

@@ -2,11 +2,12 @@
 
 import contextlib
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import torch
-from conftest import before_each_step, differences, run_to_end
+from conftest import differences, each_step, run_to_end
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
@@ -25,7 +26,7 @@ EPOCH_END = ["evaluate"]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the loop calls, in order."""
     log: list[str] = []
 
@@ -41,7 +42,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     watch(torch.optim.Optimizer, "zero_grad", "zero_grad")
     watch(torch.Tensor, "backward", "backward")
     watch(nn.utils, "clip_grad_norm_", "clip")
-    hook = before_each_step(lambda _: log.append("step"))
     watch(training, "evaluate", "evaluate")
     make_scheduler = training.make_scheduler
 
@@ -51,8 +51,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return scheduler
 
     monkeypatch.setattr(training, "make_scheduler", watched_scheduler)
-    yield log
-    hook.remove()
+    with each_step(before=lambda _: log.append("step")):
+        yield log
 
 
 def test_the_order_of_a_step(config, calls):
@@ -119,11 +119,9 @@ def gradients_of_each_step(config) -> list[dict[str, torch.Tensor]]:
         steps.append({name: weights.grad.clone() for name, weights in named if weights.grad is not None})
 
     make_model = training.make_model
-    hook = before_each_step(note)
-    with pytest.MonkeyPatch.context() as patch:
+    with each_step(before=note), pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "make_model", kept)
         run_to_end(config, epochs=1, lr=1e-12, max_grad_norm=1e9, overwrite=True)
-    hook.remove()
     return steps
 
 

@@ -1,10 +1,11 @@
 """The order of a step, and what it costs."""
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 import torch
-from conftest import before_each_step, run_to_end
+from conftest import each_step, run_to_end
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
@@ -21,7 +22,7 @@ EPOCH_END = ["evaluate"]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the loop calls, in order."""
     log: list[str] = []
 
@@ -36,7 +37,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     watch(torch.optim.Optimizer, "zero_grad", "zero_grad")
     watch(torch.Tensor, "backward", "backward")
-    hook = before_each_step(lambda _: log.append("step"))
     watch(training, "evaluate", "evaluate")
     make_scheduler = training.make_scheduler
 
@@ -46,8 +46,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return scheduler
 
     monkeypatch.setattr(training, "make_scheduler", watched_scheduler)
-    yield log
-    hook.remove()
+    with each_step(before=lambda _: log.append("step")):
+        yield log
 
 
 def test_the_order_of_a_step(config, calls):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import Few, before_each_step, differences, load, run_to_end
+from conftest import Few, differences, each_step, load, run_to_end
 from torch import nn
 
 import evaluate as evaluation
@@ -83,9 +83,8 @@ def test_the_gradient_norm_is_that_of_the_step(config):
         gradients = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
         norms.append(nn.utils.get_total_norm(gradients).item())
 
-    hook = before_each_step(note)
-    run_to_end(config, epochs=1, log_every=1)
-    hook.remove()
+    with each_step(before=note):
+        run_to_end(config, epochs=1, log_every=1)
     assert [row["grad_norm"] for row in rows(config) if "loss" in row] == pytest.approx(norms)
 
 

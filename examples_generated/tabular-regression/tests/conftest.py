@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import Dataset
-from torch.utils.hooks import RemovableHandle
 
 import train as training
 from config import Config
@@ -70,38 +70,45 @@ def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stop_after() -> Iterator[Callable[[int], None]]:
     """stop_after(n): the n-th optimizer step from now is followed by a SIGTERM, as a cluster sends it."""
-    hooks = []
+    with ExitStack() as armed:
 
-    def arm(steps: int) -> None:
-        left = iter(range(steps - 1, -1, -1))
+        def arm(steps: int) -> None:
+            left = iter(range(steps - 1, -1, -1))
 
-        def count(*_: Any) -> None:
-            if next(left, None) == 0:
-                os.kill(os.getpid(), 15)
+            def count(_: torch.optim.Optimizer) -> None:
+                if next(left, None) == 0:
+                    os.kill(os.getpid(), 15)
 
-        hooks.append(register_optimizer_step_post_hook(count))
+            armed.enter_context(each_step(after=count))
 
-    yield arm
-    for hook in hooks:
-        hook.remove()
+        yield arm
 
 
 @pytest.fixture
 def rates() -> Iterator[list[float]]:
     """The learning rate of every optimizer step that a run takes."""
     taken: list[float] = []
-    hook = before_each_step(lambda optimizer: taken.append(optimizer.param_groups[0]["lr"]))
-    yield taken
-    hook.remove()
+    with each_step(before=lambda optimizer: taken.append(optimizer.param_groups[0]["lr"])):
+        yield taken
 
 
-def before_each_step(note: Callable[[torch.optim.Optimizer], None]) -> RemovableHandle:
-    """Have `note` called before every step that the run's optimizer takes, until the handle is removed."""
+def nothing(_: torch.optim.Optimizer) -> None: ...
 
-    def noted(optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        note(optimizer)
 
-    return register_optimizer_step_pre_hook(noted)
+@contextmanager
+def each_step(
+    before: Callable[[torch.optim.Optimizer], None] = nothing, after: Callable[[torch.optim.Optimizer], None] = nothing
+) -> Iterator[None]:
+    """Have them called before and after every step of the optimizer."""
+    hooks = (
+        register_optimizer_step_pre_hook(lambda optimizer, *_: before(optimizer)),
+        register_optimizer_step_post_hook(lambda optimizer, *_: after(optimizer)),
+    )
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def run_to_end(config: Config, **changes: Any) -> dict[str, Any]:
