@@ -26,7 +26,7 @@ class Preprocessing:
     @classmethod
     def fit(cls, config: Config) -> "Preprocessing":
         folder = config.data_dir / "train"
-        classes = sorted({file.parent.name for file in image_files(folder, "*/*")})
+        classes = sorted({file.parent.name for file in image_files(folder)})
         empty = [path.name for path in sorted(folder.glob("[!.]*/")) if path.is_dir() and path.name not in classes]
         if empty:
             raise SystemExit(f"{folder / empty[0]} holds no image: put some there, or delete the folder")
@@ -40,7 +40,7 @@ class Images(Dataset[tuple[Tensor, Tensor]]):
 
     def __init__(self, config: Config, split: str, preprocessing: Preprocessing, *, augment: bool = False) -> None:
         folder = config.data_dir / split
-        self.files = image_files(folder, "*/*")
+        self.files = image_files(folder)
         strangers = {file.parent.name for file in self.files} - set(preprocessing.classes)
         if strangers:
             raise SystemExit(f"{folder}: no training images of {', '.join(sorted(strangers))}")
@@ -93,14 +93,9 @@ def read_image(file: Path, size: int) -> np.ndarray:
         raise BadData(f"{file} cannot be read as an image ({reason}): replace it or delete it") from None
 
 
-def image_files(folder: Path, pattern: str) -> list[Path]:
-    """The images in `folder`, sorted; hidden files and folders are none."""
-    files = sorted(
-        file
-        for file in folder.glob(pattern)
-        if file.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    )
+def image_files(folder: Path) -> list[Path]:
+    """The images in the folders of `folder`, sorted; hidden files and folders are none."""
+    files = sorted(file for file in folder.glob("[!.]*/[!.]*") if file.suffix.lower() in SUFFIXES)
     if not files:
-        expected = folder / f"{pattern.replace('*/', 'CLASS/')}.png"
-        raise SystemExit(f"no images: expected {expected} (a sample: python sample_data.py)")
+        raise SystemExit(f"no images: expected {folder / 'CLASS' / '*.png'} (a sample: python sample_data.py)")
     return files

@@ -146,7 +146,7 @@ def train(config: Config) -> None:
                     loss_sum = criterion(logits, labels)
                 (loss_sum / len(labels)).backward()
                 grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
-                lr = optimizer.param_groups[0]["lr"]
+                lr = optimizer.param_groups[0]["lr"]  # of this step: scheduler.step() sets that of the next
                 optimizer.step()
                 scheduler.step()  # here and not once an epoch: the schedule counts optimizer steps
 

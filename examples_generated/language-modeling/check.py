@@ -44,7 +44,7 @@ class Project:
 
     @cached_property
     def logits(self) -> Tensor:
-        """As the first step sees them: dropout on, batch norm on the statistics of the batch."""
+        """As the first step sees them: dropout on."""
         self.model.train()
         tokens = self.tokens.to(self.device)
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=has_bfloat16(self.device))

@@ -90,3 +90,5 @@ def read_lines(file: Path) -> list[str]:
         raise SystemExit(f"{file} does not exist (a sample: python sample_data.py)") from None
     except UnicodeDecodeError as error:
         raise SystemExit(f"{file} is no text in UTF-8 ({error}): convert it") from None
+    except OSError as error:
+        raise SystemExit(f"{file} cannot be read ({error.strerror}): put a text file there") from None

@@ -62,7 +62,7 @@ class Arguments:
     data_dir: Path = Config.data_dir
     """Folder with the split."""
     split: str = "val"
-    """Which part of the data: val, or test or train."""
+    """Which part of the data: val, test or train."""
 
 
 def main(arguments: Arguments) -> None:

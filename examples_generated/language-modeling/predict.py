@@ -32,6 +32,8 @@ class Arguments:
 
 @torch.inference_mode()
 def main(arguments: Arguments) -> None:
+    if arguments.temperature < 0:
+        raise SystemExit(f"--temperature {arguments.temperature:g}: it must be 0 or more")
     checkpoint = read_checkpoint(arguments.checkpoint)
     preprocessing = saved_preprocessing(arguments.checkpoint, checkpoint, Preprocessing)
     device = torch.accelerator.current_accelerator() or torch.device("cpu")

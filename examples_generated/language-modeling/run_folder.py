@@ -30,6 +30,14 @@ WITHOUT_EFFECT = {
     "checkpoint_every",
     "activation_checkpointing",
 }
+# Settings that a run keeps to its end: its position counts batches of one size, and its preprocessing stays as it was
+# fitted when the run began.
+KEPT = {
+    "batch_size",
+    "accumulate",
+    "vocabulary_size",
+    "context_length",
+}
 
 
 class RunFolder:
@@ -105,10 +113,9 @@ class RunFolder:
             for name in sorted(before.keys() | now.keys())
             if before.get(name) != now.get(name)
         }
-        fixed = sorted(changes.keys() & {"batch_size", "accumulate"})
-        if fixed:
+        for name in sorted(changes.keys() & KEPT):
             raise SystemExit(
-                f"--{fixed[0].replace('_', '-')} was {changes[fixed[0]][0]} in {self.last}, whose position counts it:"
+                f"--{name.replace('_', '-')} was {changes[name][0]} in {self.last}, and the run goes on with no other:"
                 f" give that, or start from its weights with --init-from {self.last}"
             )
         if changes and not self.config.accept_changes:

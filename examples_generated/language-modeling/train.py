@@ -137,27 +137,27 @@ def train(config: Config) -> None:
             if evaluation_due(progress, config):
                 validate()  # the one that a stop signal broke off
 
-            for window in bar(windows(train_loader, config.accumulate), progress, steps_per_epoch):
+            for batches in bar(by_step(train_loader, config.accumulate), progress, steps_per_epoch):
                 optimizer.zero_grad()  # backward() adds to .grad: the last step's gradients go first
-                n_tokens = sum(int((next_tokens != IGNORE).sum()) for _, next_tokens in window)  # still on the CPU
+                n_tokens = sum(int((next_tokens != IGNORE).sum()) for _, next_tokens in batches)  # still on the CPU
                 loss_sums = []
-                for tokens, next_tokens in window:
+                for tokens, next_tokens in batches:
                     tokens = tokens.to(device, non_blocking=True)
                     next_tokens = next_tokens.to(device, non_blocking=True)
                     # The forward pass and the loss; backward() follows the types that they took.
                     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
                         logits = model(tokens)
                         loss_sum = criterion(logits.flatten(0, 1), next_tokens.flatten())
-                    # Divided by the window's number, not the batch's: the gradients add up to those of one big batch.
+                    # Divided by the step's number, not the batch's: the gradients add up to those of one big batch.
                     (loss_sum / n_tokens).backward()
                     loss_sums.append(loss_sum.detach())
                 grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
-                lr = optimizer.param_groups[0]["lr"]
+                lr = optimizer.param_groups[0]["lr"]  # of this step: scheduler.step() sets that of the next
                 optimizer.step()
                 scheduler.step()  # here and not once an epoch: the schedule counts optimizer steps
 
                 train_loss.add(torch.stack(loss_sums).sum(), n_tokens)
-                progress.batch += len(window)
+                progress.batch += len(batches)
                 progress.step += 1
                 if progress.step % config.log_every == 0:
                     run.metrics.write(
@@ -217,11 +217,11 @@ def evaluation_due(progress: Progress, config: Config) -> bool:
     return config.eval_every > 0 and progress.step % config.eval_every == 0 and progress.evaluated != progress.step
 
 
-def windows(batches: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """The batches in groups of `size`, the last group of an epoch as large as what is left."""
+def by_step(batches: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """The batches in lists of `size`, one for each optimizer step; the last one of an epoch has what is left."""
     batches = iter(batches)
-    while window := list(itertools.islice(batches, size)):
-        yield window
+    while of_step := list(itertools.islice(batches, size)):
+        yield of_step
 
 
 def bar(batches: Iterable[Any], progress: Progress, steps_per_epoch: int) -> Iterable[Any]:

@@ -43,7 +43,7 @@ class Project:
 
     @cached_property
     def logits(self) -> Tensor:
-        """As the first step sees them: dropout on, batch norm on the statistics of the batch."""
+        """As the first step sees them: dropout on."""
         self.model.train()
         features = self.features.to(self.device)
         with torch.no_grad():

@@ -17,12 +17,11 @@ def write_sample(data_dir: Path) -> None:
     features = cancer.data
     features["mean texture"] = pd.qcut(features["mean texture"], 3, labels=["smooth", "medium", "rough"]).astype(str)
     target = cancer.target.map(dict(enumerate(cancer.target_names))).rename("diagnosis")
-    groups = target
     empty = np.random.default_rng(0).random(features.shape) < 0.1
     empty[:, 3:] = False
     features = features.mask(empty)
     table = features.join(target)
-    train, val = train_test_split(table, test_size=0.2, stratify=groups, random_state=0)
+    train, val = train_test_split(table, test_size=0.2, stratify=target, random_state=0)
     data_dir.mkdir(parents=True, exist_ok=True)
     train.to_csv(data_dir / "train.csv", index=False)
     val.to_csv(data_dir / "val.csv", index=False)

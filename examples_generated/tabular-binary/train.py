@@ -1,4 +1,4 @@
-"""Train the classifier of table rows.
+"""Train the tabular classifier.
 
 Usage:
     python train.py              from the beginning
@@ -141,7 +141,7 @@ def train(config: Config) -> None:
                 logits = model(features)
                 loss_sum = criterion(logits, labels)
                 (loss_sum / len(labels)).backward()
-                lr = optimizer.param_groups[0]["lr"]
+                lr = optimizer.param_groups[0]["lr"]  # of this step: scheduler.step() sets that of the next
                 optimizer.step()
                 scheduler.step()  # here and not once an epoch: the schedule counts optimizer steps
 

@@ -42,7 +42,7 @@ class Project:
 
     @cached_property
     def predictions(self) -> Tensor:
-        """As the first step sees them: dropout on, batch norm on the statistics of the batch."""
+        """As the first step sees them: dropout on."""
         self.model.train()
         features = self.features.to(self.device)
         with torch.no_grad():

@@ -29,6 +29,14 @@ WITHOUT_EFFECT = {
     "num_workers",
     "checkpoint_every",
 }
+# Settings that a run keeps to its end: its position counts batches of one size, and its preprocessing stays as it was
+# fitted when the run began.
+KEPT = {
+    "batch_size",
+    "target",
+    "ignore",
+    "categories",
+}
 
 
 class RunFolder:
@@ -106,10 +114,9 @@ class RunFolder:
         }
         if "epochs" in changes and now["epochs"] > before["epochs"]:
             del changes["epochs"]  # the schedule does not depend on the length of the run: more epochs just go on
-        fixed = sorted(changes.keys() & {"batch_size"})
-        if fixed:
+        for name in sorted(changes.keys() & KEPT):
             raise SystemExit(
-                f"--{fixed[0].replace('_', '-')} was {changes[fixed[0]][0]} in {self.last}, whose position counts it:"
+                f"--{name.replace('_', '-')} was {changes[name][0]} in {self.last}, and the run goes on with no other:"
                 f" give that, or start from its weights with --init-from {self.last}"
             )
         if changes and not self.config.accept_changes:

@@ -1,4 +1,4 @@
-"""Train the regression on table rows.
+"""Train the tabular regression model.
 
 Usage:
     python train.py              from the beginning
@@ -131,7 +131,8 @@ def train(config: Config) -> None:
 
     try:
         stop.check()  # one that came during the preparations
-        while progress.epoch < config.epochs and progress.evaluations_since_best < config.patience:
+        # Patience that runs out within an epoch lets it end: so does a run that goes on from there.
+        while progress.epoch < config.epochs and (progress.batch or progress.evaluations_since_best < config.patience):
             model.train()
             train_loader.sampler.start_at(progress.epoch, progress.batch)
             if evaluation_due(progress, config):

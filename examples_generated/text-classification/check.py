@@ -44,7 +44,7 @@ class Project:
 
     @cached_property
     def logits(self) -> Tensor:
-        """As the first step sees them: dropout on, batch norm on the statistics of the batch."""
+        """As the first step sees them: dropout on."""
         self.model.train()
         tokens = {name: tensor.to(self.device) for name, tensor in self.tokens.items()}
         with torch.no_grad(), torch.autocast(self.device.type, dtype=torch.float16):

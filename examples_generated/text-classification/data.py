@@ -92,17 +92,18 @@ def read_table(file: Path) -> pd.DataFrame:
         table = pd.read_csv(file, dtype=str, keep_default_na=False)
     except FileNotFoundError:
         raise SystemExit(f"{file} does not exist (a sample: python sample_data.py)") from None
-    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise SystemExit(f"{file} cannot be read as CSV in UTF-8: {' '.join(str(error).split())}") from None
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SystemExit(f"{file} cannot be read as CSV in UTF-8 ({reason}): correct it") from None
     for column in ("text", "label"):
         if column not in table.columns:
-            raise SystemExit(f"{file} has no column `{column}`, only {', '.join(table.columns)}")
+            raise SystemExit(f"{file} has no column `{column}`, only {', '.join(table.columns)}: add it")
     if table.empty:
-        raise SystemExit(f"{file} has no rows below its header")
-    if not isinstance(table.index, pd.RangeIndex):  # pandas takes the cells too many for names of rows
+        raise SystemExit(f"{file} has no rows: put some below its header")
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes the cells that are too many for row names
         raise SystemExit(f"{file} has more cells in a row than names in its header: quote texts that hold commas")
     for column in ("text", "label"):
         empty = table[column].str.strip() == ""
         if empty.any():
-            raise SystemExit(f"{file}, row {empty.idxmax() + 1} below the header: its {column} is empty")
+            raise SystemExit(f"{file}, row {empty.idxmax() + 1} below the header: its {column} is empty: fill it in")
     return table

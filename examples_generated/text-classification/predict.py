@@ -60,6 +60,8 @@ def read_lines(file: Path) -> list[str]:
         raise SystemExit(f"{file} does not exist") from None
     except UnicodeDecodeError as error:
         raise SystemExit(f"{file} is no text in UTF-8 ({error}): convert it") from None
+    except OSError as error:
+        raise SystemExit(f"{file} cannot be read ({error.strerror}): name a text file") from None
 
 
 if __name__ == "__main__":

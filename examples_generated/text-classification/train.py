@@ -153,7 +153,7 @@ def train(config: Config) -> None:
                 scaler.unscale_(optimizer)  # what is clipped and logged is the true gradient
                 grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
                 # Leaves the weights alone if a gradient has overflowed. There is no fused RMSprop,
-                # so this reads the device at every step; it does not with adagrad, adam, adamw, sgd.
+                # so this reads the device at every step.
                 scaler.step(optimizer)
                 scaler.update()
 

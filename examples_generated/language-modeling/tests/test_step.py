@@ -57,7 +57,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def test_the_order_of_a_step(config, calls):
     run_to_end(config)
-    # 53 windows: three windows of 16 in four batches, then a window of 5 in two.
+    # 53 windows: three steps of 16 in four batches, then one of 5 in two.
     last_step = STEP.copy()
     del last_step[1:3]
     assert calls == 2 * [*3 * STEP, *last_step, *EPOCH_END]
@@ -125,8 +125,8 @@ def gradients_of_each_step(config) -> list[dict[str, torch.Tensor]]:
     return steps
 
 
-def test_the_gradient_of_a_window_is_that_of_one_big_batch(config, monkeypatch):
-    """Without dropout, augmentation, in float32: what is left is the sum."""
+def test_the_gradient_of_a_split_step_is_that_of_one_big_batch(config, monkeypatch):
+    """Without dropout and augmentation, in float32: what is left is the sum."""
     monkeypatch.setattr(Model, "train", lambda model, mode=True: nn.Module.train(model, False))
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
     loader = training.training_loader
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_window_is_that_of_one_big_batch(config, monkeypatch):
     monkeypatch.setattr(training, "training_loader", plain)
     split = gradients_of_each_step(config)
     whole = gradients_of_each_step(replace(config, accumulate=1))
-    assert len(split) == len(whole) == 4  # the last window is smaller, and its batches are of two sizes
+    assert len(split) == len(whole) == 4  # the last step is smaller, and its batches are of two sizes
     for one, other in zip(split, whole, strict=True):
         for name, gradient in one.items():
             assert gradient.norm() > 0, name
@@ -160,8 +160,8 @@ class Reads(TorchFunctionMode):
     """Notes every call that makes the host wait for a tensor's value."""
 
     WAITING = {
-        *(torch.Tensor.item, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.cpu, torch.Tensor.__bool__),
-        *(torch.Tensor.__float__, torch.Tensor.__int__, torch.Tensor.__format__, torch.Tensor.__repr__),
+        getattr(torch.Tensor, name)
+        for name in ("item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__format__", "__repr__")
     }
 
     def __init__(self) -> None:

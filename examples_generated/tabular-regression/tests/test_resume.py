@@ -10,6 +10,7 @@ import train as training
 from checkpoint import save_checkpoint
 from config import Config
 from metrics import Metrics
+from run_folder import KEPT
 
 
 @pytest.fixture
@@ -120,6 +121,14 @@ def test_a_cut_of_the_learning_rate_outlasts_other_settings(config, rates, monke
     assert rates == pytest.approx([2 * config.lr * config.lr_decay] * 5)
 
 
+def test_what_a_run_keeps_to_its_end_cannot_be_changed(config):
+    last = run_to_end(config)
+    for name in KEPT:
+        training.torch.save(last | {"config": last["config"] | {name: "another"}}, config.run_dir / "last.pt")
+        with pytest.raises(SystemExit, match="the run goes on with no other"):
+            run_to_end(config, resume=True, accept_changes=True)
+
+
 def test_another_schedule_is_refused(config):
     run_to_end(config)
     last = load(config.run_dir / "last.pt")
@@ -151,14 +160,14 @@ def test_a_new_run_can_start_from_saved_weights(config, tmp_path):
     assert trained["model"].keys() == start.keys()
 
 
-@pytest.mark.parametrize("content", [b"", b"half of a che", None], ids=["empty", "truncated", "foreign"])
-def test_a_broken_checkpoint_gets_one_line(config, content):
+@pytest.mark.parametrize("size", [0, 1000, None], ids=["empty", "truncated", "foreign"])
+def test_a_broken_checkpoint_gets_one_line(config, size):
     run_to_end(config)
     last = config.run_dir / "last.pt"
-    if content is None:
+    if size is None:
         training.torch.save({"weights": training.torch.zeros(2)}, last)
     else:
-        last.write_bytes(content or last.read_bytes()[:1000] * bool(content))
+        last.write_bytes(last.read_bytes()[:size])
     with pytest.raises(SystemExit, match="checkpoint") as refused:
         run_to_end(config, resume=True)
     assert "\n" not in str(refused.value)

@@ -103,8 +103,8 @@ class Reads(TorchFunctionMode):
     """Notes every call that makes the host wait for a tensor's value."""
 
     WAITING = {
-        *(torch.Tensor.item, torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.cpu, torch.Tensor.__bool__),
-        *(torch.Tensor.__float__, torch.Tensor.__int__, torch.Tensor.__format__, torch.Tensor.__repr__),
+        getattr(torch.Tensor, name)
+        for name in ("item", "tolist", "numpy", "cpu", "__bool__", "__float__", "__int__", "__format__", "__repr__")
     }
 
     def __init__(self) -> None:

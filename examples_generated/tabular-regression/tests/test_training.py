@@ -192,6 +192,18 @@ def test_it_stops_when_nothing_improves_any_more(config, stop_after, monkeypatch
     assert last["progress"]["epoch"] == 4  # the first counts as an improvement, and three follow
 
 
+def test_patience_that_runs_out_within_an_epoch_lets_it_end(config, stop_after, monkeypatch):
+    evaluate = training.evaluate
+    flat = {"loss": 0.5}
+    monkeypatch.setattr(training, "evaluate", lambda *arguments: evaluate(*arguments) | flat)
+    config = replace(config, epochs=9, patience=2, lr_patience=1, eval_every=1)
+    stop_after(4)  # after three evaluations, of which the last two were no better
+    with pytest.raises(SystemExit):
+        run_to_end(config)
+    progress = run_to_end(config, resume=True)["progress"]
+    assert (progress["epoch"], progress["batch"]) == (1, 0)
+
+
 def test_a_loss_that_is_not_finite_ends_the_run(config):
     forward_passes = itertools.count(1)
 
