@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["WANDB_MODE"] = "offline"
+# Of this run alone: a process that is killed while it links leaves a file that the next one chokes on.
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor-")
 # Nobody's own settings for Copier: they would change the defaults.
 os.environ["COPIER_SETTINGS_PATH"] = str(ROOT / "tests" / "copier-settings.yml")
 

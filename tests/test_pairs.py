@@ -31,7 +31,7 @@ OWN_TESTS = 5
 INDUCTOR = 4
 """So many projects are compiled in earnest; the others trace the model as torch.compile does, and run it as it is."""
 
-ROWS = {"series": 300, "words": 700}
+ROWS = {"series": 300, "words": 500}
 """Lines of a CSV file that are kept, where 90 would be too few: windows take more, and a sentence has several words."""
 
 covering_array = cache(covering_array)
@@ -44,9 +44,11 @@ def name_of(number: int) -> str:
     return "-".join([f"{number:03}", *shown])
 
 
-def compiled() -> list[int]:
-    """The projects with torch.compile."""
-    return [number for number, answers in enumerate(covering_array()) if answers.get("compile")]
+@cache
+def by_inductor() -> list[int]:
+    """The projects that are compiled in earnest, of those whose batches have few shapes: they resume exactly."""
+    compiled = (number for number, answers in enumerate(covering_array()) if answers["compile"])
+    return [number for number in compiled if not resolve(covering_array()[number])["named_inputs"]][:INDUCTOR]
 
 
 def flags(number: int) -> list[str]:
@@ -55,7 +57,7 @@ def flags(number: int) -> list[str]:
     chosen = ["--epochs", "2", "--batch-size", "16", "--log-every", "2", "--checkpoint-every", "3"]
     if answers["device"] not in ("auto", "cpu"):
         chosen += ["--device", "cpu"]
-    if answers.get("compile") and number not in compiled()[:INDUCTOR]:
+    if answers["compile"] and number not in by_inductor():
         chosen += ["--compile-backend", "aot_eager"]
     return chosen
 
@@ -108,7 +110,8 @@ def test_it_trains(number: int, warm: Warm, samples: Any, tmp_path: Path) -> Non
     warm.run(project, "check.py", *flags(number))
     warm.run(project, "train.py", "--run-dir", "runs/whole", *flags(number))
     resumes_exactly(warm, project, number)
-    evaluates(warm, project)
+    # What Inductor fuses is not rounded in between, as the plain model of evaluate.py does it.
+    evaluates(warm, project, tolerance=1e-3 if number in by_inductor() else 1e-5)
     predicts(warm, project, data_kind)
     if number % OWN_TESTS == 0:
         warm.run(project, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
@@ -128,7 +131,7 @@ def resumes_exactly(warm: Warm, project: Path, number: int) -> None:
     assert_same_runs(project / "runs" / "whole", project / "runs" / "pieces")
 
 
-def evaluates(warm: Warm, project: Path) -> None:
+def evaluates(warm: Warm, project: Path, tolerance: float) -> None:
     """best.pt has the values that were logged when it was written."""
     lines = warm.run(project, "evaluate.py", "--checkpoint", "runs/whole/best.pt").splitlines()
     evaluated = {words[0]: words[1] for line in lines if len(words := line.split()) == 2}
@@ -136,7 +139,7 @@ def evaluates(warm: Warm, project: Path) -> None:
     assert all(line["val_loss"] is not None and line["train_loss"] is not None for line in logged)
     names = [name for name in logged[0] if name.startswith("val_") and logged[0][name] is not None]
     assert any(
-        all(float(evaluated[name]) == pytest.approx(line[name], abs=2e-6, rel=1e-5) for name in names)
+        all(float(evaluated[name]) == pytest.approx(line[name], abs=2e-6, rel=tolerance) for name in names)
         for line in logged
     ), (evaluated, logged)
 
