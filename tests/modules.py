@@ -16,6 +16,13 @@ from plainloop.render import render
 def imported(folder: Path, answers: Mapping[str, Any], *names: str) -> Iterator[list[ModuleType]]:
     """The named modules of a project with these answers, as long as the context lasts."""
     write_project(folder, render(answers))
+    with imported_from(folder, *names) as modules:
+        yield modules
+
+
+@contextmanager
+def imported_from(folder: Path, *names: str) -> Iterator[list[ModuleType]]:
+    """The named modules of the project in a folder, as long as the context lasts."""
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
     try:
