@@ -280,7 +280,14 @@ MAY_CHANGE = {
     },
     "loss": {
         *("check.py", "config.py", "data.py", "evaluate.py", "losses.py", "metrics.py", "model.py", "predict.py"),
-        *("tests/test_data.py", "tests/test_resume.py", "tests/test_step.py", "tests/test_training.py", "train.py"),
+        *(
+            "run_folder.py",
+            "tests/test_data.py",
+            "tests/test_resume.py",
+            "tests/test_step.py",
+            "tests/test_training.py",
+            "train.py",
+        ),
     },
     "optimizer": ABOUT_THE_LOOP
     | {"batches.py", "check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "optimizers.py", "plot.py"}
@@ -296,7 +303,7 @@ MAY_CHANGE = {
     | {"batches.py", "check.py", "diagnose.py", "run_folder.py", "tests/test_resume.py"},
     "ema": {"checkpoint.py", "config.py", "ema.py", "tests/test_ema.py", "tests/test_resume.py", "tests/test_step.py"}
     | {"train.py"},
-    "compile": ABOUT_THE_LOOP | {"tests/test_resume.py"},
+    "compile": ABOUT_THE_LOOP | {"stopping.py", "tests/test_resume.py"},
     "early_stopping": ABOUT_THE_LOOP - {"tests/test_step.py"},
     "monitor": {"tests/test_training.py", "train.py"},
     "tracker": {"run_folder.py", "tests/conftest.py", "tests/test_tracker.py", "tracker.py", "train.py"},
