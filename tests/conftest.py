@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from projects import Warm
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,3 +71,29 @@ def template(tmp_path_factory) -> Path:
     shutil.copy(ROOT / "copier.yml", folder)
     shutil.copytree(ROOT / "template", folder / "template")
     return folder
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory) -> Iterator[Warm]:
+    """Runs commands in generated projects without importing torch anew for each."""
+    server = Warm(tmp_path_factory.mktemp("warm"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory, warm) -> Callable[..., Path]:
+    """A function that gives a project with its sample data; made once for the same answers, so not to be changed."""
+    from plainloop.examples import write_project
+    from plainloop.render import render
+
+    folder = tmp_path_factory.mktemp("projects")
+
+    def of(**answers: str | bool) -> Path:
+        made = folder / "-".join(str(value) for _, value in sorted(answers.items()))
+        if not made.exists():
+            write_project(made, render(answers))
+            warm.run(made, "sample_data.py")
+        return made
+
+    return of

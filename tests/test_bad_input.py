@@ -9,33 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plainloop.examples import write_project
-from plainloop.render import render
-from projects import Warm
-
 pytestmark = pytest.mark.xdist_group("bad input")
-
-
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    server = Warm(tmp_path_factory.mktemp("warm"))
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory, warm) -> Callable[..., Path]:
-    """A function that gives a project with its sample data; made once for the same answers."""
-    folder = tmp_path_factory.mktemp("projects")
-
-    def of(**answers: str) -> Path:
-        made = folder / "-".join(answers.values())
-        if not made.exists():
-            write_project(made, render(answers))
-            warm.run(made, "sample_data.py")
-        return made
-
-    return of
 
 
 def edit_csv(file: Path, edit: Callable[[list[list[str]]], list[list[str]]]) -> None:

@@ -11,7 +11,6 @@ import io
 import json
 import shutil
 import signal
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -60,13 +59,6 @@ def flags(number: int) -> list[str]:
     if answers["compile"] and number not in by_inductor():
         chosen += ["--compile-backend", "aot_eager"]
     return chosen
-
-
-@pytest.fixture(scope="session")
-def warm(tmp_path_factory) -> Iterator[Warm]:
-    server = Warm(tmp_path_factory.mktemp("warm"))
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="session")
