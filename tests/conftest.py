@@ -25,35 +25,37 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor-")
 os.environ["COPIER_SETTINGS_PATH"] = str(ROOT / "tests" / "copier-settings.yml")
 
 
-SHARES = 12
+SHARES = {"pairs": 12, "teeth": 12}
+"""Into how many shares the long suites are split: `make test` takes one, another after each commit."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--pairs",
-        type=share,
-        default="today's",
-        metavar="K/N",
-        help=f"the K-th of N shares of test_pairs.py; without it, one of {SHARES}, another after each commit",
-    )
+    for suite, shares in SHARES.items():
+        parser.addoption(
+            f"--{suite}",
+            type=share_of,
+            default=f"today's/{shares}",
+            metavar="K/N",
+            help=f"the K-th of N shares of test_{suite}.py; without it, one of {shares}, another after each commit",
+        )
 
 
-def share(text: str) -> tuple[int, int]:
+def share_of(text: str) -> tuple[int, int]:
     """Which share, of how many."""
-    if text != "today's":
-        one, of = text.split("/")
-        return int(one), int(of)
-    head = ["git", "rev-parse", "HEAD"]
-    commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
-    return int(commit[:8], 16) % SHARES + 1, SHARES
+    one, of = text.split("/")
+    if one == "today's":
+        head = ["git", "rev-parse", "HEAD"]
+        commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
+        return int(commit[:8], 16) % int(of) + 1, int(of)
+    return int(one), int(of)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return "of the pairs of choices, share {} of {}".format(*config.getoption("pairs"))
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return ["of test_{}.py, share {} of {}".format(suite, *config.getoption(suite)) for suite in SHARES]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The pairs that failed, as a table, each with the command that runs it again."""
+    """Tables of what the long suites found."""
     failed = [report for report in terminalreporter.getreports("failed") if "test_pairs.py" in report.nodeid]
     if failed:
         terminalreporter.section("pairs that failed")
@@ -62,6 +64,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         wrong = str(getattr(report.longrepr, "reprcrash", report.longrepr)).partition("\n")[0].rpartition("Error: ")[2]
         terminalreporter.line(f"{name}: {wrong[:120]}")
         terminalreporter.line(f"    make test-pairs ONLY={name[:3]}")
+    passed = terminalreporter.getreports("passed")
+    caught = [value for report in passed for name, value in report.user_properties if name == "teeth"]
+    if caught:
+        terminalreporter.section("faults, and the tests of the projects that catch them")
+        for line in teeth_table(caught):
+            terminalreporter.line(line)
+
+
+def teeth_table(caught: list[tuple[str, str, str]]) -> list[str]:
+    """Fault, the forms in which it was caught, and by which test; in Markdown."""
+    tests: dict[tuple[str, str], list[str]] = {}
+    for fault, form, test in caught:
+        tests.setdefault((fault, test), []).append(form)
+    rows = [f"| {fault} | {', '.join(forms)} | `{test.partition('::')[2]}` |" for (fault, test), forms in tests.items()]
+    return ["| fault | in | caught by |", "|---|---|---|", *rows]
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +107,7 @@ def project(tmp_path_factory, warm) -> Callable[..., Path]:
     folder = tmp_path_factory.mktemp("projects")
 
     def of(**answers: str | bool) -> Path:
-        made = folder / "-".join(str(value) for _, value in sorted(answers.items()))
+        made = folder / ("-".join(str(value) for _, value in sorted(answers.items())) or "defaults")
         if not made.exists():
             write_project(made, render(answers))
             warm.run(made, "sample_data.py")

@@ -22,7 +22,7 @@ from plainloop.covering import covering_array
 from plainloop.examples import write_project
 from plainloop.questionnaire import resolve
 from plainloop.render import render
-from projects import Warm, assert_same_runs, read_metrics, shrink, stop_at
+from projects import ROWS, Warm, assert_same_runs, read_metrics, shrink, stop_at
 
 PASSED = ROOT / ".pairs"
 OWN_TESTS = 5
@@ -30,7 +30,6 @@ OWN_TESTS = 5
 INDUCTOR = 4
 """So many projects are compiled in earnest; the others trace the model as torch.compile does, and run it as it is."""
 
-ROWS = {"series": 300, "words": 500}
 """Lines of a CSV file that are kept, where 90 would be too few: windows take more, and a sentence has several words."""
 
 covering_array = cache(covering_array)
