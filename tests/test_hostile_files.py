@@ -111,6 +111,7 @@ def checkpoint_module(project):
         yield module
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("content", CRAFTED.values(), ids=CRAFTED)
 def test_no_file_runs_code_or_gives_a_traceback(checkpoint_module, content, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -244,7 +245,7 @@ def words(data: Path, split: str) -> None:
 
 
 def series(data: Path, split: str) -> None:
-    rows = [[time, *(time % 7 for _ in NAMES), time % 5] for time in range(120)]
+    rows = [[time, *(time % 7 for _ in NAMES), time % 5] for time in range(200)]
     write_csv(data / f"{split}.csv", [["time_ms", *NAMES, "potential_mv"], *rows])
 
 
