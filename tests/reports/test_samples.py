@@ -3,9 +3,7 @@
 import csv
 import pickle
 import random
-from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,8 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from in_process import at_hand, evaluations
+from in_process import at_hand, dataset_name, evaluations, preprocessing
 from plainloop.catalogue import catalogue
-from plainloop.questionnaire import resolve
 from projects import DRIVERS, Warm
 
 pytestmark = pytest.mark.xdist_group("reports")
@@ -30,21 +27,6 @@ TEXTS = {"task": "text-classification"}
 WORDS = {"task": "token-classification"}
 LANGUAGE = {"task": "language-modeling"}
 SERIES = {"task": "time-series-forecasting"}
-
-
-def dataset_name(task: str) -> str:
-    return resolve({"task": task})["dataset"]
-
-
-FITTED: dict[str, dict[str, Any]] = {}
-
-
-def preprocessing(task: str, made: Path, modules: list[ModuleType]) -> Any:
-    """What is fitted on the sample data of a task, once: learning a vocabulary takes long. `modules`: config and data."""
-    config, data = modules
-    if task not in FITTED:
-        FITTED[task] = asdict(data.Preprocessing.fit(config.Config(data_dir=made / "data")))
-    return data.Preprocessing(**FITTED[task])
 
 
 def tensors(batch: Any) -> list[Tensor]:
@@ -91,10 +73,10 @@ def test_what_is_fitted_is_fitted_on_training_alone_and_needed_once(project, tmp
     made = project(task=task)
     whole = made / "data"
     with at_hand(made, "config", "data") as [config, data]:
-        fitted = preprocessing(task, made, [config, data])
+        fitted = preprocessing({"task": task}, made, [config, data])
         alone = config.Config(data_dir=linked(whole, tmp_path / "train", "train"))
         assert data.Preprocessing.fit(alone) == fitted
-        of_split = getattr(data, dataset_name(task))
+        of_split = getattr(data, dataset_name({"task": task}))
         expected = of_split(config.Config(data_dir=whole), "val", fitted)[0, [0, 1]]
         alone = config.Config(data_dir=linked(whole, tmp_path / "val", "val"))
         assert same(of_split(alone, "val", fitted)[0, [0, 1]], expected)
@@ -116,7 +98,9 @@ def test_a_split_without_samples_is_refused_by_name(project, tmp_path, task, spl
         with pytest.raises(SystemExit, match=rf"^[^\n]*{split}[^\n]*$"):
             if split == "train":
                 data.Preprocessing.fit(chosen)
-            getattr(data, dataset_name(task))(chosen, split, preprocessing(task, made, [config, data]))
+            getattr(data, dataset_name({"task": task}))(
+                chosen, split, preprocessing({"task": task}, made, [config, data])
+            )
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -125,7 +109,9 @@ def test_a_data_set_goes_into_a_process_of_any_kind(project, task):
     made = project(task=task)
     with at_hand(made, "config", "data", "batches") as [config, data, batches]:
         chosen = config.Config(data_dir=made / "data", num_workers=1)
-        val = getattr(data, dataset_name(task))(chosen, "val", preprocessing(task, made, [config, data]))
+        val = getattr(data, dataset_name({"task": task}))(
+            chosen, "val", preprocessing({"task": task}, made, [config, data])
+        )
         loader = batches.training_loader(val, chosen)
         there, *_ = pickle.loads(pickle.dumps([loader.dataset, loader.collate_fn, loader.worker_init_fn]))
         key = next(iter(loader.sampler))
@@ -150,9 +136,9 @@ def test_augmentation_differs_by_batch_and_epoch_and_by_nothing_else(project, ta
     made = project(task=task)
     with at_hand(made, "config", "data", "batches") as [config, data, batches]:
         chosen = config.Config(data_dir=made / "data", batch_size=16)
-        fitted = preprocessing(task, made, [config, data])
-        whole = getattr(data, dataset_name(task))(chosen, "train", fitted, augment=True)
-        val = getattr(data, dataset_name(task))(chosen, "val", fitted)
+        fitted = preprocessing({"task": task}, made, [config, data])
+        whole = getattr(data, dataset_name({"task": task}))(chosen, "train", fitted, augment=True)
+        val = getattr(data, dataset_name({"task": task}))(chosen, "val", fitted)
         whole = Few(whole, 64)
 
         def epoch(number: int, workers: int) -> dict[int, Tensor]:
