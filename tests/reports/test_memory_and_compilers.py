@@ -41,9 +41,9 @@ def test_deterministic_runs_set_what_cublas_asks_for(project, tmp_path, monkeypa
     found = []
     current = torch.accelerator.current_accelerator
 
-    def look() -> torch.device | None:
+    def look(*arguments: bool, **named: bool) -> torch.device | None:
         found.append((os.environ.get("CUBLAS_WORKSPACE_CONFIG"), torch.are_deterministic_algorithms_enabled()))
-        return current()
+        return current(*arguments, **named)
 
     with at_hand(made, "config", "train") as [config, train]:
         monkeypatch.setattr(torch.accelerator, "current_accelerator", look)

@@ -141,18 +141,23 @@ def test_augmentation_differs_by_batch_and_epoch_and_by_nothing_else(project, ta
         val = getattr(data, dataset_name({"task": task}))(chosen, "val", fitted)
         whole = Few(whole, 64)
 
+        seeds = []
+
         def epoch(number: int, workers: int) -> dict[int, Tensor]:
             """The input of each sample, by its number."""
             settings = config.Config(batch_size=16, num_workers=workers)
             loader = batches.training_loader(whole, settings)
             loader.sampler.start_at(number, 0)
             taken = {}
-            for (_, indices), batch in zip(loader.sampler, loader, strict=True):
+            for (seed, indices), batch in zip(loader.sampler, loader, strict=True):
+                seeds.append(seed)
                 taken |= dict(zip(indices, batch[0], strict=True))
             return taken
 
         first, again, next_one = epoch(0, 2), epoch(0, 0), epoch(1, 2)
         assert len(first) == 64
+        assert seeds[:4] == seeds[4:8]
+        assert len(set(seeds[4:])) == 8
         assert all(torch.equal(first[i], again[i]) for i in first)
         assert sum(not torch.equal(first[i], next_one[i]) for i in first) > 48  # some chance leaves as they were
         assert not same(whole[1, [0] * 8], whole[2, [0] * 8])
