@@ -293,7 +293,8 @@ MAY_CHANGE = {
     | {"batches.py", "check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "optimizers.py", "plot.py"}
     | {"run_folder.py", "schedule.py", "tests/test_resume.py"},
     "scheduler": ABOUT_THE_LOOP | {"check.py", "checkpoint.py", "run_folder.py", "schedule.py", "tests/test_resume.py"},
-    "amp": ABOUT_THE_LOOP - {"config.py"} | {"check.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
+    "amp": ABOUT_THE_LOOP - {"config.py"}
+    | {"check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
     "device": {
         *("batches.py", "check.py", "checkpoint.py", "config.py", "evaluate.py", "predict.py", "run_folder.py"),
         *("tests/conftest.py", "train.py"),
