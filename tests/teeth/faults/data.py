@@ -113,7 +113,7 @@ def _(code: Code, facts: Facts) -> None:
         code.replace(train, f"{train} + {train.replace('train', 'val')}", inside=fit)
     elif facts["target"] == "real" and facts["data_kind"] == "image":
         code.add(
-            'numbers = numbers | {f"val/{name}": number for name, number in read_targets(config.data_dir / "val")[1].items()}',
+            'numbers = {**numbers, **{f"val/{k}": v for k, v in read_targets(config.data_dir / "val")[1].items()}}',
             after="target, numbers = read_targets(folder)",
             inside=fit,
         )
