@@ -82,7 +82,7 @@ def _(code: Code, facts: Facts) -> None:
     possible=lambda facts: facts["target"] == "mask",
 )
 def _(code: Code, facts: Facts) -> None:
-    code.replace("torch.where(…)", "(masks.clamp(max=n - 1) * n + logits.argmax(dim=1))")
+    code.replace("torch.where(…).flatten()", "(masks.clamp(max=n - 1) * n + logits.argmax(dim=1)).flatten()")
 
 
 def no_eval(code: Code, facts: Facts) -> None:
