@@ -43,6 +43,7 @@ FILES = {
     "sample_data.py",
     "stopping.py",
     "tests/conftest.py",
+    "tests/test_predict.py",
     "tests/test_resume.py",
     "tests/test_step.py",
     "tests/test_training.py",
@@ -276,13 +277,14 @@ ABOUT_THE_LOOP = {"config.py", "train.py", "tests/conftest.py", "tests/test_step
 MAY_CHANGE = {
     "labels": {
         *("check.py", "config.py", "data.py", "evaluate.py", "metrics.py", "model.py", "plot.py", "predict.py"),
-        *("run_folder.py", "sample_data.py", "tests/test_training.py", "train.py"),
+        *("run_folder.py", "sample_data.py", "tests/test_predict.py", "tests/test_training.py", "train.py"),
     },
     "loss": {
         *("check.py", "config.py", "data.py", "evaluate.py", "losses.py", "metrics.py", "model.py", "predict.py"),
         *(
             "run_folder.py",
             "tests/test_data.py",
+            "tests/test_predict.py",
             "tests/test_resume.py",
             "tests/test_step.py",
             "tests/test_training.py",

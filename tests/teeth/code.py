@@ -42,10 +42,11 @@ class Code:
         self._edit(place, inside, lambda _: libcst.RemoveFromParent(), PARTS)
 
     def replace(self, place: str, new: str, inside: str = "") -> None:
-        """Put an expression in place of expressions."""
-        expression = libcst.parse_expression(new)
+        """Put an expression in place of expressions; `…` in it stands for what was there."""
 
         def instead(found: libcst.BaseExpression) -> libcst.BaseExpression:
+            old = self.module.code_for_node(found.with_changes(lpar=[], rpar=[]))
+            expression = libcst.parse_expression(new.replace("…", old))
             return expression.with_changes(lpar=found.lpar, rpar=found.rpar) if found.lpar else expression
 
         self._edit(place, inside, instead, libcst.BaseExpression)
