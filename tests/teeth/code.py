@@ -11,8 +11,8 @@ from typing import Any
 import libcst
 
 Statement = libcst.SimpleStatementLine | libcst.BaseCompoundStatement
-PARTS = libcst.DictElement | libcst.Arg | libcst.Element | libcst.Param
-"""What stands between commas."""
+PARTS = libcst.DictElement | libcst.Arg | libcst.Element | libcst.Param | libcst.Decorator
+"""What stands between commas, or above a function."""
 
 
 class PlaceError(Exception):
@@ -22,7 +22,7 @@ class PlaceError(Exception):
 class Code:
     """A file's source, edited in place. Every edit raises PlaceError if there is nothing to edit.
 
-    `inside` limits it to the blocks with that first line.
+    `inside` limits it to the blocks with that first line, or to the statements that look like that.
     """
 
     def __init__(self, text: str) -> None:
@@ -38,7 +38,7 @@ class Code:
         self._edit(place, inside, lambda _: libcst.RemoveFromParent(), Statement)
 
     def drop(self, place: str, inside: str = "") -> None:
-        """Take out an argument, or an element of a list or a dictionary."""
+        """Take out an argument, a decorator, or an element of a list or a dictionary."""
         self._edit(place, inside, lambda _: libcst.RemoveFromParent(), PARTS)
 
     def replace(self, place: str, new: str, inside: str = "") -> None:
@@ -104,12 +104,12 @@ class Editor(libcst.CSTTransformer):
         self.found = 0
 
     def on_visit(self, node: libcst.CSTNode) -> bool:
-        if isinstance(node, libcst.BaseCompoundStatement) and self.inside.fullmatch(line(self.module, node)):
+        if isinstance(node, Statement) and self.inside.fullmatch(line(self.module, node)):
             self.blocks += 1
         return True
 
     def on_leave(self, original: libcst.CSTNode, updated: libcst.CSTNode) -> Any:
-        if isinstance(original, libcst.BaseCompoundStatement) and self.inside.fullmatch(line(self.module, original)):
+        if isinstance(original, Statement) and self.inside.fullmatch(line(self.module, original)):
             self.blocks -= 1
         if self.blocks and isinstance(original, self.kind) and self.place.fullmatch(line(self.module, original)):
             self.found += 1
@@ -139,8 +139,9 @@ def line(module: libcst.Module, node: libcst.CSTNode) -> str:
     elif isinstance(node, libcst.Arg | libcst.DictElement | libcst.Element | libcst.Param):
         text = module.code_for_node(node.with_changes(comma=libcst.MaybeSentinel.DEFAULT))
     else:
-        bare = node.with_changes(lpar=[], rpar=[]) if isinstance(node, libcst.BaseExpression) else node
-        text = module.code_for_node(bare)
+        # Without its parentheses, which are all that there is of an empty tuple.
+        bare = isinstance(node, libcst.BaseExpression) and not (isinstance(node, libcst.Tuple) and not node.elements)
+        text = module.code_for_node(node.with_changes(lpar=[], rpar=[]) if bare else node)
     return re.sub(r"(?<=[(\[{]) | (?=[)\]}])", "", " ".join(text.split()))
 
 

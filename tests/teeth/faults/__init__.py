@@ -1,6 +1,6 @@
 """The faults, by what goes wrong. Importing this imports them all."""
 
-from teeth.faults import data, losses, metrics, steps
+from teeth.faults import best, checkpoints, data, losses, metrics, modes, steps
 from teeth.faults.registry import FAULTS, Fault
 
-__all__ = ["FAULTS", "Fault", "data", "losses", "metrics", "steps"]
+__all__ = ["FAULTS", "Fault", "best", "checkpoints", "data", "losses", "metrics", "modes", "steps"]
