@@ -1,6 +1,6 @@
 """The faults, by what goes wrong. Importing this imports them all."""
 
-from teeth.faults import steps
+from teeth.faults import averages, closures, precision, schedules, steps, windows
 from teeth.faults.registry import FAULTS, Fault
 
-__all__ = ["FAULTS", "Fault", "steps"]
+__all__ = ["FAULTS", "Fault", "averages", "closures", "precision", "schedules", "steps", "windows"]
