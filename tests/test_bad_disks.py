@@ -23,6 +23,7 @@ from projects import DRIVERS, Warm, assert_same_runs, shrink
 pytestmark = pytest.mark.xdist_group("bad disks")
 
 FLAGS = ["--batch-size", "4", "--log-every", "1", "--vocabulary-size", "300"]
+WAY_OUT = "what last.pt holds is good: make room, and go on with --resume"
 FILES = ("config.json", "tokenizer.json", "metrics.jsonl", "best.pt", "last.pt")
 
 
@@ -67,7 +68,7 @@ def test_a_disk_that_is_full_costs_no_checkpoint(begun, runs, warm, tmp_path):
         warm.run(project, *command)
         assert_same_runs(two, run)
         assert not list(run.glob("*.tmp"))
-    assert hit >= {"config.json", "tokenizer.json", "metrics.jsonl", "last.pt"}
+    assert hit >= {"config.json", "tokenizer.json", "last.pt"}
     assert begun or "best.pt" in hit
 
 
@@ -80,6 +81,14 @@ def test_curves_are_not_worth_a_run(project, warm, tmp_path):
     assert events.stat().st_size > 2 * needed
     said = last_line(warm, made, DRIVERS / "full_disk.py", str(events.stat().st_size - 100), *command, "--overwrite")
     assert said.startswith(f"{run / 'best.pt'} could not be written (")
+
+
+def test_a_metrics_file_that_does_not_fit(project, warm, tmp_path):
+    made, run = project(task="tabular-regression"), tmp_path / "run"
+    command = ["train.py", "--epochs", "1", "--log-every", "1", "--batch-size", "4", "--run-dir", run]
+    said = last_line(warm, made, DRIVERS / "full_disk.py", "4000", *command)
+    assert said == f"{run / 'metrics.jsonl'} cannot be written (File too large): {WAY_OUT}"
+    warm.run(made, *command, "--resume")
 
 
 def test_what_is_not_flushed_is_not_counted_on(runs, tmp_path, monkeypatch):
