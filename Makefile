@@ -8,7 +8,7 @@ GPU_PYTHON ?= $(BIN)/python
 # Threads that have nothing to do sleep. By default they spin, and on busy cores training then takes many times as long.
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test test-pairs test-gpu examples bench report lint clean
+.PHONY: demo test test-pairs test-storm test-gpu examples bench report lint clean
 
 # A project from the default answers, generated and trained.
 demo: $(INSTALLED)
@@ -29,6 +29,10 @@ test: $(INSTALLED) lint
 # `rm -r .pairs`. ONLY=017 runs one project, and prints all that it said.
 test-pairs: $(INSTALLED)
 	$(BIN)/pytest tests/test_pairs.py --pairs 1/1 $(if $(ONLY),-k $(ONLY)-,-n 2 --dist worksteal)
+
+# Kills runs of nine projects 25 times each, at any moment: some ten minutes.
+test-storm: $(INSTALLED)
+	$(BIN)/pytest tests/test_storm.py --storm 25 -n 2 --dist worksteal
 
 test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
 	$(GPU_PYTHON) -m pytest -m gpu tests/test_gpu.py

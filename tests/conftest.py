@@ -38,20 +38,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             metavar="K/N",
             help=f"the K-th of N shares of test_{suite}.py; without it, one of {shares}, another after each commit",
         )
+    parser.addoption("--storm", type=int, default=6, metavar="N", help="how often test_storm.py kills each of its runs")
+    parser.addoption(
+        "--storm-seed",
+        type=int,
+        default=commit(),
+        metavar="N",
+        help="what its moments follow from; by default, the commit",
+    )
+
+
+def commit() -> int:
+    """The beginning of its hash, as a number."""
+    head = ["git", "rev-parse", "HEAD"]
+    full = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
+    return int(full[:8], 16)
 
 
 def share_of(text: str) -> tuple[int, int]:
     """Which share, of how many."""
     one, of = text.split("/")
     if one == "today's":
-        head = ["git", "rev-parse", "HEAD"]
-        commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=False).stdout or "0"
-        return int(commit[:8], 16) % int(of) + 1, int(of)
+        return commit() % int(of) + 1, int(of)
     return int(one), int(of)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    return ["of test_{}.py, share {} of {}".format(suite, *config.getoption(suite)) for suite in SHARES]
+    return [
+        *("of test_{}.py, share {} of {}".format(suite, *config.getoption(suite)) for suite in SHARES),
+        "of the storm, --storm {} --storm-seed {}".format(*map(config.getoption, ("storm", "storm_seed"))),
+    ]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

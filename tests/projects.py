@@ -50,11 +50,22 @@ class Warm:
 
     def run(self, project: Path, *command: str | Path, status: int | None = 0) -> str:
         """What a Python command in the project's folder printed; it must end with this status, or with any if None."""
-        print(json.dumps([str(project), [*map(str, command)], str(self.output)]), file=self.server.stdin, flush=True)
-        ended = int(self.server.stdout.readline())
+        ended = self.wait(self.start(project, self.output, *command))
         output = self.output.read_text(encoding="utf-8", errors="replace")
         assert_status(command, ended, ended if status is None else status, output)
         return output
+
+    def start(self, project: Path, output: Path, *command: str | Path) -> int:
+        """Start a Python command in the project's folder: the id of its process, the first of a process group."""
+        return self._ask([str(project), [*map(str, command)], str(output)])
+
+    def wait(self, process: int) -> int:
+        """The exit status of a command that was started, once it has ended."""
+        return self._ask(process)
+
+    def _ask(self, what: object) -> int:
+        print(json.dumps(what), file=self.server.stdin, flush=True)
+        return int(self.server.stdout.readline())
 
     def close(self) -> None:
         """End it."""

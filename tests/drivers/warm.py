@@ -1,7 +1,8 @@
 """Runs Python commands, each in a process of its own, without importing torch and the like for each anew.
 
 It imports them once and forks. Commands come as lines of JSON on standard input: the folder, the arguments after
-`python`, and a file for what the command prints. The answer is a line with its exit status.
+`python`, and a file for what the command prints. The answer is a line with the process's id, which is the id of its
+process group too; to a line with that id, the answer is its exit status, once it has ended.
 """
 
 import gc
@@ -45,6 +46,7 @@ def become(folder: str, arguments: list[str], output: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(file, 1)
     os.dup2(file, 2)
+    sys.stdout.reconfigure(line_buffering=True)  # as on a terminal: a command that is killed has printed its lines
     os.chdir(folder)
     if arguments[0] == "-m":
         sys.path[0] = folder
@@ -59,12 +61,17 @@ def become(folder: str, arguments: list[str], output: str) -> None:
 def main() -> None:
     gc.freeze()  # what is there by now is no garbage: a process that looks through it copies its memory
     for line in sys.stdin:
+        asked = json.loads(line)
+        if isinstance(asked, int):
+            _, status = os.waitpid(asked, 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+            continue
         child = os.fork()
+        os.setpgid(child, child)  # a group of its own: a signal to it reaches the command and its workers alone
         if child == 0:
-            become(*json.loads(line))
+            become(*asked)
             return
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        print(child, flush=True)
 
 
 if __name__ == "__main__":
