@@ -30,7 +30,13 @@ SOUND = [
     {"task": "tabular-classification", "loss": "weighted-cross-entropy", "optimizer": "adafactor"},
     {"task": "tabular-regression", "loss": "gaussian-nll", "optimizer": "sgd", "gradient_accumulation": True},
     {"task": "time-series-forecasting", "loss": "quantile", "optimizer": "schedule-free-adamw", "amp": "bf16"},
-    {"task": "text-classification", "labels": "binary", "loss": "weighted-bce", "optimizer": "rmsprop", "compile": True},
+    {
+        "task": "text-classification",
+        "labels": "binary",
+        "loss": "weighted-bce",
+        "optimizer": "rmsprop",
+        "compile": True,
+    },
 ]
 
 
@@ -137,8 +143,14 @@ PLANTS = {
         TABLE,
         [
             replace("model.py", "self.layers = nn.Sequential(", "self.layers = list(("),
-            replace("model.py", "            nn.Dropout(0.3),\n        )\n", "            nn.Dropout(0.3),\n        ))\n"),
-            replace("model.py", FORWARD, "for layer in self.layers:\n            features = layer(features)\n        return self.head(features)"),
+            replace(
+                "model.py", "            nn.Dropout(0.3),\n        )\n", "            nn.Dropout(0.3),\n        ))\n"
+            ),
+            replace(
+                "model.py",
+                FORWARD,
+                "for layer in self.layers:\n            features = layer(features)\n        return self.head(features)",
+            ),
         ],
         [],
         1,
@@ -147,8 +159,16 @@ PLANTS = {
     "one layer in a dictionary": (
         IMAGES,
         [
-            replace("model.py", "self.head = nn", 'self.more = {"head": nn.Linear(n_logits, n_logits)}\n        self.head = nn'),
-            replace("model.py", "return self.head(self.features(images))", 'return self.more["head"](self.head(self.features(images)))'),
+            replace(
+                "model.py",
+                "self.head = nn",
+                'self.more = {"head": nn.Linear(n_logits, n_logits)}\n        self.head = nn',
+            ),
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                'return self.more["head"](self.head(self.features(images)))',
+            ),
         ],
         [],
         1,
@@ -157,7 +177,9 @@ PLANTS = {
     "a tensor that is no parameter": (
         TABLE,
         [
-            replace("model.py", "self.layers =", "self.scale = torch.ones(1, requires_grad=True)\n        self.layers ="),
+            replace(
+                "model.py", "self.layers =", "self.scale = torch.ones(1, requires_grad=True)\n        self.layers ="
+            ),
             replace("model.py", "from torch import", "import torch\nfrom torch import"),
             replace("model.py", FORWARD, "return self.head(self.layers(features)) * self.scale"),
         ],
@@ -177,7 +199,13 @@ PLANTS = {
     ),
     "no parameters": (
         IMAGES,
-        [replace("model.py", "return Model(n_logits=len(preprocessing.classes))", "return nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(10))")],
+        [
+            replace(
+                "model.py",
+                "return Model(n_logits=len(preprocessing.classes))",
+                "return nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(10))",
+            )
+        ],
         [],
         1,
         "the model has 0 parameters",
@@ -191,7 +219,13 @@ PLANTS = {
     ),
     "all frozen": (
         IMAGES,
-        [replace("model.py", "return Model(n_logits=len(preprocessing.classes))", "return Model(n_logits=len(preprocessing.classes)).requires_grad_(False)")],
+        [
+            replace(
+                "model.py",
+                "return Model(n_logits=len(preprocessing.classes))",
+                "return Model(n_logits=len(preprocessing.classes)).requires_grad_(False)",
+            )
+        ],
         [],
         1,
         "parameters are frozen: nothing would be trained",
@@ -212,7 +246,10 @@ PLANTS = {
     ),
     "a forward pass without gradients": (
         TABLE,
-        [replace("model.py", "    def forward(", "    @torch.no_grad()\n    def forward("), replace("model.py", "from torch import", "import torch\nfrom torch import")],
+        [
+            replace("model.py", "    def forward(", "    @torch.no_grad()\n    def forward("),
+            replace("model.py", "from torch import", "import torch\nfrom torch import"),
+        ],
         [],
         1,
         "layers.0.weight, layers.0.bias, layers.3.weight and 3 more: used under no_grad() alone",
@@ -220,7 +257,11 @@ PLANTS = {
     "half of a forward pass without gradients": (
         IMAGES,
         [
-            replace("model.py", "return self.head(self.features(images))", "with torch.inference_mode(False), torch.no_grad():\n            x = self.features(images)\n        return self.head(x)"),
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                "with torch.inference_mode(False), torch.no_grad():\n            x = self.features(images)\n        return self.head(x)",
+            ),
             replace("model.py", "from torch import", "import torch\nfrom torch import"),
         ],
         [],
@@ -243,25 +284,79 @@ PLANTS = {
     ),
     "a gradient of NaN": (
         NUMBER,
-        [replace("model.py", "return self.head(self.layers(features)).squeeze(-1)", "x = self.head(self.layers(features)).squeeze(-1)\n        return x + (x - x).sqrt()")],
+        [
+            replace(
+                "model.py",
+                "return self.head(self.layers(features)).squeeze(-1)",
+                "x = self.head(self.layers(features)).squeeze(-1)\n        return x + (x - x).sqrt()",
+            )
+        ],
         [],
         1,
         "NaN or infinity for a gradient of a finite loss",
     ),
-    "a softmax": (TABLE, [replace("model.py", FORWARD, FORWARD + ".softmax(dim=1)")], [], 1, "the model ends in softmax"),
+    "a softmax": (
+        TABLE,
+        [replace("model.py", FORWARD, FORWARD + ".softmax(dim=1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
     "a softmax by hand": (
         TABLE,
-        [replace("model.py", FORWARD, "x = self.head(self.layers(features)).exp()\n        return x / x.sum(dim=1, keepdim=True)")],
+        [
+            replace(
+                "model.py",
+                FORWARD,
+                "x = self.head(self.layers(features)).exp()\n        return x / x.sum(dim=1, keepdim=True)",
+            )
+        ],
         [],
         1,
         "the outputs of the model are probabilities",
     ),
-    "a softmax over masks": (MASKS, [replace("model.py", "return self.head(full)", "return self.head(full).softmax(dim=1)")], [], 1, "the model ends in softmax"),
-    "a softmax over tags": (WORDS, [replace("model.py", "return self.head(self.norm(x))", "return self.head(self.norm(x)).softmax(dim=-1)")], [], 1, "the model ends in softmax"),
-    "a sigmoid": (BINARY, [replace("model.py", ".squeeze(-1)", ".squeeze(-1).sigmoid()")], [], 1, "the model ends in sigmoid"),
-    "a ReLU before a number": (NUMBER, [replace("model.py", ".squeeze(-1)", ".relu().squeeze(-1)")], [], 1, "the model ends in relu"),
-    "a column in place of a row": (NUMBER, [replace("model.py", ".squeeze(-1)", "")], [], 1, "would be compared with targets as N × N pairs"),
-    "too many outputs": (TABLE, [replace("model.py", "nn.Linear(width, n_logits)", "nn.Linear(width, n_logits + 1)")], [], 1, "but the loss takes (32, 3)"),
+    "a softmax over masks": (
+        MASKS,
+        [replace("model.py", "return self.head(full)", "return self.head(full).softmax(dim=1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
+    "a softmax over tags": (
+        WORDS,
+        [replace("model.py", "return self.head(self.norm(x))", "return self.head(self.norm(x)).softmax(dim=-1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
+    "a sigmoid": (
+        BINARY,
+        [replace("model.py", ".squeeze(-1)", ".squeeze(-1).sigmoid()")],
+        [],
+        1,
+        "the model ends in sigmoid",
+    ),
+    "a ReLU before a number": (
+        NUMBER,
+        [replace("model.py", ".squeeze(-1)", ".relu().squeeze(-1)")],
+        [],
+        1,
+        "the model ends in relu",
+    ),
+    "a column in place of a row": (
+        NUMBER,
+        [replace("model.py", ".squeeze(-1)", "")],
+        [],
+        1,
+        "would be compared with targets as N × N pairs",
+    ),
+    "too many outputs": (
+        TABLE,
+        [replace("model.py", "nn.Linear(width, n_logits)", "nn.Linear(width, n_logits + 1)")],
+        [],
+        1,
+        "but the loss takes (32, 3)",
+    ),
     "a layer of another size": (
         TABLE,
         [replace("model.py", "nn.Linear(width, n_logits)", "nn.Linear(width + 1, n_logits)")],
@@ -274,7 +369,11 @@ PLANTS = {
         [
             replace("model.py", "self.head = nn", 'self.scale = torch.ones(1, device="meta")\n        self.head = nn'),
             replace("model.py", "from torch import", "import torch\nfrom torch import"),
-            replace("model.py", "return self.head(self.features(images))", "return self.head(self.features(images)) * self.scale"),
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                "return self.head(self.features(images)) * self.scale",
+            ),
         ],
         [],
         1,
@@ -287,24 +386,54 @@ PLANTS = {
         1,
         "logits on meta, labels on cpu",
     ),
-    "a loss that is a mean": (TABLE, [replace("evaluate.py", 'reduction="sum"', 'reduction="mean"')], [], 1, "give the loss reduction sum"),
+    "a loss that is a mean": (
+        TABLE,
+        [replace("evaluate.py", 'reduction="sum"', 'reduction="mean"')],
+        [],
+        1,
+        "give the loss reduction sum",
+    ),
     "an optimizer without the head": (
         TABLE,
-        [replace("train.py", "for parameter in model.parameters() if parameter.requires_grad", "for parameter in model.layers.parameters() if parameter.requires_grad")],
+        [
+            replace(
+                "train.py",
+                "for parameter in model.parameters() if parameter.requires_grad",
+                "for parameter in model.layers.parameters() if parameter.requires_grad",
+            )
+        ],
         [],
         1,
         "head.weight, head.bias: not in the optimizer",
     ),
     "an optimizer with more than the model": (
         TABLE,
-        [replace("train.py", '    groups = [', '    parameters.append(torch.nn.Parameter(torch.zeros(3)))\n    groups = [')],
+        [
+            replace(
+                "train.py",
+                "    groups = [",
+                "    parameters.append(torch.nn.Parameter(torch.zeros(3)))\n    groups = [",
+            )
+        ],
         [],
         1,
         "the optimizer holds 1 tensors that are no trained parameters",
     ),
     # the data
-    "images from 0 to 255": (IMAGES, [replace("data.py", ".float() / 255", ".float()")], [], 0, "from 0 to 255: large numbers"),
-    "images that are hardly different from 0": (IMAGES, [replace("data.py", ".float() / 255", ".float() / 255**2")], [], 0, "small numbers"),
+    "images from 0 to 255": (
+        IMAGES,
+        [replace("data.py", ".float() / 255", ".float()")],
+        [],
+        0,
+        "from 0 to 255: large numbers",
+    ),
+    "images that are hardly different from 0": (
+        IMAGES,
+        [replace("data.py", ".float() / 255", ".float() / 255**2")],
+        [],
+        0,
+        "small numbers",
+    ),
     "numbers as the file has them": (
         NUMBER,
         [replace("data.py", "columns.append(((numbers - mean) / std).fillna(0))", "columns.append(numbers.fillna(0))")],
@@ -312,29 +441,95 @@ PLANTS = {
         1,
         "large numbers make for large, unsteady steps",
     ),
-    "classes from 1": (TABLE, [replace("data.py", "preprocessing.classes.index(name) for", "preprocessing.classes.index(name) + 1 for")], [], 1, "3 classes have the numbers 0 to 2"),
-    "tags from 1": (WORDS, [replace("data.py", "number_of = {tag: number for", "number_of = {tag: number + 1 for")], [], 1, "10 tags have the numbers 0 to 9"),
-    "labels of another type": (TABLE, [replace("data.py", "self.labels[rows]", "self.labels[rows].float()")], [], 1, "the loss takes class numbers (N,) of type int64"),
-    "targets of another type": (NUMBER, [replace("data.py", "self.targets[rows]", "self.targets[rows].double()")], [], 1, "the loss takes targets (N,) of type float32"),
+    "classes from 1": (
+        TABLE,
+        [replace("data.py", "preprocessing.classes.index(name) for", "preprocessing.classes.index(name) + 1 for")],
+        [],
+        1,
+        "3 classes have the numbers 0 to 2",
+    ),
+    "tags from 1": (
+        WORDS,
+        [replace("data.py", "number_of = {tag: number for", "number_of = {tag: number + 1 for")],
+        [],
+        1,
+        "10 tags have the numbers 0 to 9",
+    ),
+    "labels of another type": (
+        TABLE,
+        [replace("data.py", "self.labels[rows]", "self.labels[rows].float()")],
+        [],
+        1,
+        "the loss takes class numbers (N,) of type int64",
+    ),
+    "targets of another type": (
+        NUMBER,
+        [replace("data.py", "self.targets[rows]", "self.targets[rows].double()")],
+        [],
+        1,
+        "the loss takes targets (N,) of type float32",
+    ),
     "NaN in one row": (
         TABLE,
-        [replace("data.py", "self.features = preprocessing.features(table, file)", "self.features = preprocessing.features(table, file)\n        self.features[7, 2] = torch.nan if split == 'train' else 0")],
+        [
+            replace(
+                "data.py",
+                "self.features = preprocessing.features(table, file)",
+                "self.features = preprocessing.features(table, file)\n        self.features[7, 2] = torch.nan if split == 'train' else 0",
+            )
+        ],
         [],
         1,
         "data/train.csv: features (1, 18) float32 from nan to nan: NaN or infinity",
     ),
     "NaN in one window": (
         SERIES,
-        [replace("data.py", "series = preprocessing.scale(read_table(file), file)", "series = preprocessing.scale(read_table(file), file)\n        series[-1] = torch.nan if split == 'train' else 0")],
+        [
+            replace(
+                "data.py",
+                "series = preprocessing.scale(read_table(file), file)",
+                "series = preprocessing.scale(read_table(file), file)\n        series[-1] = torch.nan if split == 'train' else 0",
+            )
+        ],
         [],
         1,
         "NaN or infinity",
     ),
-    "an image in both splits": (IMAGES, [an_image_into_val], [], 0, "1 of 361 validation images are training images too, such as data/val/3/again.png"),
-    "an image with a mask in both splits": (MASKS, [an_image_and_its_mask_into_val], [], 0, "such as data/val/images/again.png"),
-    "rows in both splits": (TABLE, [first_rows_into_val], [], 0, "39 of 75 validation rows are training rows too, such as line 38 of data/val.csv"),
-    "texts in both splits": (TEXTS, [first_rows_into_val], [], 0, "39 of 434 validation texts are training texts too, such as row 396"),
-    "a corpus in both splits": (CORPUS, [text_into_val], [], 0, "of val.txt, in stretches of 64 tokens, stand in train.txt too"),
+    "an image in both splits": (
+        IMAGES,
+        [an_image_into_val],
+        [],
+        0,
+        "1 of 361 validation images are training images too, such as data/val/3/again.png",
+    ),
+    "an image with a mask in both splits": (
+        MASKS,
+        [an_image_and_its_mask_into_val],
+        [],
+        0,
+        "such as data/val/images/again.png",
+    ),
+    "rows in both splits": (
+        TABLE,
+        [first_rows_into_val],
+        [],
+        0,
+        "39 of 75 validation rows are training rows too, such as line 38 of data/val.csv",
+    ),
+    "texts in both splits": (
+        TEXTS,
+        [first_rows_into_val],
+        [],
+        0,
+        "39 of 434 validation texts are training texts too, such as row 396",
+    ),
+    "a corpus in both splits": (
+        CORPUS,
+        [text_into_val],
+        [],
+        0,
+        "of val.txt, in stretches of 64 tokens, stand in train.txt too",
+    ),
     "a series that overlaps": (SERIES, [train_reaches_into_val], [], 0, "before train.csv ends"),
     "a constant column": (TABLE, [a_column(lambda i: "7")], [], 0, "the same in every row of added"),
     "an empty column": (NUMBER, [a_column(lambda i: "")], [], 0, "the same in every row of added"),
@@ -342,12 +537,36 @@ PLANTS = {
     "a class that validation lacks": (IMAGES, [drop_class("val")], [], 0, "val has no images of 3"),
     "a label that training lacks": (LABELLED, [no_sample_of_a_label], [], 0, "it cannot be learnt"),
     # the run
-    "a learning rate of 100": (TABLE, [], ["--lr", "100"], 1, "the learning rate of 100 is too high; try --lr 10 or less"),
+    "a learning rate of 100": (
+        TABLE,
+        [],
+        ["--lr", "100"],
+        1,
+        "the learning rate of 100 is too high; try --lr 10 or less",
+    ),
     "a learning rate of 100 for images": (IMAGES, [], ["--lr", "100"], 1, "the learning rate of 100 is too high"),
-    "a learning rate of 100 with SGD": ({**NUMBER, "optimizer": "sgd"}, [], ["--lr", "100"], 1, "the learning rate of 100 is too high"),
+    "a learning rate of 100 with SGD": (
+        {**NUMBER, "optimizer": "sgd"},
+        [],
+        ["--lr", "100"],
+        1,
+        "the learning rate of 100 is too high",
+    ),
     "a learning rate of almost 0": (TABLE, [], ["--lr", "1e-8"], 0, "not learnt by heart"),
-    "a batch of more than all": (TABLE, [], ["--batch-size", "1000"], 0, "--batch-size 1000 is more than the 142 training rows"),
-    "more workers than cores": (TABLE, [], ["--num-workers", str(2 * (os.cpu_count() or 1) + 1)], 0, "they hinder each other"),
+    "a batch of more than all": (
+        TABLE,
+        [],
+        ["--batch-size", "1000"],
+        0,
+        "--batch-size 1000 is more than the 142 training rows",
+    ),
+    "more workers than cores": (
+        TABLE,
+        [],
+        ["--num-workers", str(2 * (os.cpu_count() or 1) + 1)],
+        0,
+        "they hinder each other",
+    ),
 }
 
 # Where a fault makes another one: what may be said beside it.
@@ -360,7 +579,9 @@ FOLLOWS = {
 @pytest.mark.parametrize("name", PLANTS)
 def test_a_planted_fault_is_found(warm, project, tmp_path, name):
     answers, edits, flags, status, words = PLANTS[name]
-    folder = shutil.copytree(project(**answers), tmp_path / "project", ignore=shutil.ignore_patterns("runs", "__pycache__"))
+    folder = shutil.copytree(
+        project(**answers), tmp_path / "project", ignore=shutil.ignore_patterns("runs", "__pycache__")
+    )
     for edit in edits:
         edit(folder)
     said = warm.run(folder, "check.py", *flags, status=status)
@@ -368,7 +589,11 @@ def test_a_planted_fault_is_found(warm, project, tmp_path, name):
     found = findings(said) or said.splitlines()  # data.py refuses some by itself
     assert words in found[0], said
     follows = FOLLOWS.get(name, ())
-    others = [line for line in found[1:] if not any(word in line for word in ([follows] if isinstance(follows, str) else follows))]
+    others = [
+        line
+        for line in found[1:]
+        if not any(word in line for word in ([follows] if isinstance(follows, str) else follows))
+    ]
     assert not others, said
 
 

@@ -303,9 +303,7 @@ MAY_CHANGE = {
     "scheduler": ABOUT_THE_LOOP
     | {"check_training.py"}
     | {"check.py", "checkpoint.py", "run_folder.py", "schedule.py", "tests/test_resume.py"},
-    "amp": ABOUT_THE_LOOP - {"config.py"}
-    | CHECKS
-    | {"check.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
+    "amp": ABOUT_THE_LOOP - {"config.py"} | CHECKS | {"check.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
     "device": {
         *("batches.py", "check.py", "checkpoint.py", "config.py", "evaluate.py", "predict.py", "run_folder.py"),
         *("tests/conftest.py", "train.py"),
