@@ -29,6 +29,10 @@ FILES = {
     "README.md",
     "batches.py",
     "check.py",
+    "check_data.py",
+    "check_model.py",
+    "check_setup.py",
+    "check_training.py",
     "checkpoint.py",
     "config.py",
     "data.py",
@@ -274,10 +278,12 @@ def test_no_trace_of_what_was_not_chosen(word, may):
 
 # Where another answer may change code: with the answers that start from other defaults because of it.
 ABOUT_THE_LOOP = {"config.py", "train.py", "tests/conftest.py", "tests/test_step.py", "tests/test_training.py"}
+CHECKS = {"check_data.py", "check_model.py", "check_setup.py", "check_training.py"}
 MAY_CHANGE = {
     "labels": {
         *("check.py", "config.py", "data.py", "evaluate.py", "metrics.py", "model.py", "plot.py", "predict.py"),
         *("run_folder.py", "sample_data.py", "tests/test_predict.py", "tests/test_training.py", "train.py"),
+        *CHECKS,
     },
     "loss": {
         *("check.py", "config.py", "data.py", "evaluate.py", "losses.py", "metrics.py", "model.py", "predict.py"),
@@ -290,19 +296,26 @@ MAY_CHANGE = {
             "tests/test_training.py",
             "train.py",
         ),
+        *CHECKS,
     },
     "optimizer": ABOUT_THE_LOOP
+    | CHECKS
     | {"batches.py", "check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "optimizers.py", "plot.py"}
     | {"run_folder.py", "schedule.py", "tests/test_resume.py"},
-    "scheduler": ABOUT_THE_LOOP | {"check.py", "checkpoint.py", "run_folder.py", "schedule.py", "tests/test_resume.py"},
+    "scheduler": ABOUT_THE_LOOP
+    | {"check_training.py"}
+    | {"check.py", "checkpoint.py", "run_folder.py", "schedule.py", "tests/test_resume.py"},
     "amp": ABOUT_THE_LOOP - {"config.py"}
+    | CHECKS
     | {"check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
     "device": {
         *("batches.py", "check.py", "checkpoint.py", "config.py", "evaluate.py", "predict.py", "run_folder.py"),
         *("tests/conftest.py", "train.py"),
+        *("check_setup.py", "check_training.py"),
     },
-    "gradient_clipping": ABOUT_THE_LOOP - {"tests/conftest.py"} | {"plot.py"},
+    "gradient_clipping": ABOUT_THE_LOOP - {"tests/conftest.py"} | {"check_model.py", "check_training.py"} | {"plot.py"},
     "gradient_accumulation": ABOUT_THE_LOOP
+    | {"check_setup.py"}
     | {"batches.py", "check.py", "diagnose.py", "run_folder.py", "tests/test_resume.py"},
     "ema": {"checkpoint.py", "config.py", "ema.py", "tests/test_ema.py", "tests/test_resume.py", "tests/test_step.py"}
     | {"train.py"},

@@ -1,0 +1,612 @@
+"""check.py finds what is planted, says so in words, and is silent about a sound project."""
+
+import csv
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("check")
+
+TASKS = {
+    "image-classification": "images",
+    "image-segmentation": "images",
+    "image-regression": "images",
+    "tabular-classification": "features",
+    "tabular-regression": "features",
+    "text-classification": "input_ids",
+    "text-regression": "input_ids",
+    "token-classification": "input_ids",
+    "language-modeling": "tokens",
+    "time-series-forecasting": "history",
+}
+
+SOUND = [
+    *({"task": task} for task in TASKS),
+    {"task": "image-classification", "labels": "binary", "optimizer": "muon", "amp": "fp16"},
+    {"task": "tabular-classification", "labels": "multilabel", "optimizer": "lbfgs"},
+    {"task": "tabular-classification", "loss": "weighted-cross-entropy", "optimizer": "adafactor"},
+    {"task": "tabular-regression", "loss": "gaussian-nll", "optimizer": "sgd", "gradient_accumulation": True},
+    {"task": "time-series-forecasting", "loss": "quantile", "optimizer": "schedule-free-adamw", "amp": "bf16"},
+    {
+        "task": "text-classification",
+        "labels": "binary",
+        "loss": "weighted-bce",
+        "optimizer": "rmsprop",
+        "compile": True,
+    },
+]
+
+
+@pytest.mark.parametrize("answers", SOUND, ids=lambda answers: "-".join(map(str, answers.values())))
+def test_a_sound_project_is_silent(warm, project, answers):
+    folder = project(**answers)
+    before = {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+    said = warm.run(folder, "check.py")
+    assert not findings(said), said
+    assert said.rstrip().endswith("next: python train.py")
+    left = {path for path in folder.rglob("*") if "__pycache__" not in path.parts} - before
+    assert left <= {folder / "runs", folder / "runs" / "check.png"}
+
+
+def findings(said: str) -> list[str]:
+    """The lines that are not in order."""
+    told = said.partition("\nto fix:")[0]
+    return [line for line in told.splitlines() if line.startswith(("warning", "wrong"))]
+
+
+def replace(file: str, old: str, new: str) -> Callable[[Path], None]:
+    """An edit of a generated file; what it looks for must stand there."""
+
+    def edit(folder: Path) -> None:
+        text = (folder / file).read_text(encoding="utf-8")
+        assert old in text, f"{file} has no {old!r}"
+        (folder / file).write_text(text.replace(old, new), encoding="utf-8")
+
+    return edit
+
+
+def first_rows_into_val(folder: Path) -> None:
+    """Rows of training that are in validation too."""
+    train, val = (folder / "data" / f"{split}.csv" for split in ("train", "val"))
+    with train.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:40]
+    with val.open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+def an_image_into_val(folder: Path) -> None:
+    shutil.copy(next((folder / "data/train/3").iterdir()), folder / "data/val/3/again.png")
+
+
+def an_image_and_its_mask_into_val(folder: Path) -> None:
+    for kind in ("images", "masks"):
+        shutil.copy(folder / f"data/train/{kind}/0000.png", folder / f"data/val/{kind}/again.png")
+
+
+def text_into_val(folder: Path) -> None:
+    text = (folder / "data/train.txt").read_text(encoding="utf-8")
+    (folder / "data/val.txt").write_text(text[5_001:60_000], encoding="utf-8")
+
+
+def train_reaches_into_val(folder: Path) -> None:
+    train, val = (folder / "data" / f"{split}.csv" for split in ("train", "val"))
+    lines = val.read_text(encoding="utf-8").splitlines(keepends=True)
+    train.write_text(train.read_text(encoding="utf-8") + "".join(lines[1:50]), encoding="utf-8")
+
+
+def a_column(values: Callable[[int], str]) -> Callable[[Path], None]:
+    """A column more in a table, of these cells."""
+
+    def edit(folder: Path) -> None:
+        for split in ("train", "val"):
+            file = folder / "data" / f"{split}.csv"
+            header, *lines = file.read_text(encoding="utf-8").splitlines()
+            lines = [f"{values(i)},{line}" for i, line in enumerate(lines)]
+            file.write_text("\n".join([f"added,{header}", *lines]) + "\n", encoding="utf-8")
+
+    return edit
+
+
+def no_sample_of_a_label(folder: Path) -> None:
+    for split in ("train",):
+        file = folder / "data" / split / "labels.csv"
+        header, *rows = list(csv.reader(file.open(newline="", encoding="utf-8")))
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            csv.writer(opened).writerows([header, *([*row[:-1], "0"] for row in rows)])
+
+
+def drop_class(split: str) -> Callable[[Path], None]:
+    return lambda folder: shutil.rmtree(folder / "data" / split / "3")
+
+
+TABLE = {"task": "tabular-classification"}
+BINARY = {"task": "tabular-classification", "labels": "binary"}
+NUMBER = {"task": "tabular-regression"}
+IMAGES = {"task": "image-classification"}
+LABELLED = {"task": "image-classification", "labels": "multilabel"}
+MASKS = {"task": "image-segmentation"}
+TEXTS = {"task": "text-classification"}
+WORDS = {"task": "token-classification"}
+CORPUS = {"task": "language-modeling"}
+SERIES = {"task": "time-series-forecasting"}
+
+A_LIST = "self.layers = [nn.Linear(n_features, width), nn.SiLU(), nn.Linear(width, width)]\n"
+FORWARD = "return self.head(self.layers(features))"
+
+# name: answers, edits, flags, status, words of the one finding
+PLANTS = {
+    # the model
+    "layers in a list": (
+        TABLE,
+        [
+            replace("model.py", "self.layers = nn.Sequential(", "self.layers = list(("),
+            replace(
+                "model.py", "            nn.Dropout(0.3),\n        )\n", "            nn.Dropout(0.3),\n        ))\n"
+            ),
+            replace(
+                "model.py",
+                FORWARD,
+                "for layer in self.layers:\n            features = layer(features)\n        return self.head(features)",
+            ),
+        ],
+        [],
+        1,
+        "model.layers[0], model.layers[1], model.layers[2] and 3 more: layers that the model does not know",
+    ),
+    "one layer in a dictionary": (
+        IMAGES,
+        [
+            replace(
+                "model.py",
+                "self.head = nn",
+                'self.more = {"head": nn.Linear(n_logits, n_logits)}\n        self.head = nn',
+            ),
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                'return self.more["head"](self.head(self.features(images)))',
+            ),
+        ],
+        [],
+        1,
+        "model.more['head']: layers that the model does not know",
+    ),
+    "a tensor that is no parameter": (
+        TABLE,
+        [
+            replace(
+                "model.py", "self.layers =", "self.scale = torch.ones(1, requires_grad=True)\n        self.layers ="
+            ),
+            replace("model.py", "from torch import", "import torch\nfrom torch import"),
+            replace("model.py", FORWARD, "return self.head(self.layers(features)) * self.scale"),
+        ],
+        [],
+        1,
+        "model.scale: tensors that the model does not know",
+    ),
+    "a layer outside of the model": (
+        TABLE,
+        [
+            replace("model.py", "\n\nclass Model", "\n\nLAYER = nn.Linear(3, 3)\n\n\nclass Model"),
+            replace("model.py", FORWARD, "return LAYER(self.head(self.layers(features)))"),
+        ],
+        [],
+        1,
+        "2 tensors that the model does not hold get a gradient",
+    ),
+    "no parameters": (
+        IMAGES,
+        [
+            replace(
+                "model.py",
+                "return Model(n_logits=len(preprocessing.classes))",
+                "return nn.Sequential(nn.Flatten(), nn.AdaptiveAvgPool1d(10))",
+            )
+        ],
+        [],
+        1,
+        "the model has 0 parameters",
+    ),
+    "a frozen layer": (
+        TABLE,
+        [replace("model.py", "self.head = nn", "self.layers[0].requires_grad_(False)\n        self.head = nn")],
+        [],
+        0,
+        "layers.0.weight, layers.0.bias: frozen",
+    ),
+    "all frozen": (
+        IMAGES,
+        [
+            replace(
+                "model.py",
+                "return Model(n_logits=len(preprocessing.classes))",
+                "return Model(n_logits=len(preprocessing.classes)).requires_grad_(False)",
+            )
+        ],
+        [],
+        1,
+        "parameters are frozen: nothing would be trained",
+    ),
+    "a detach": (
+        TABLE,
+        [replace("model.py", FORWARD, "return self.head(self.layers(features).detach())")],
+        [],
+        1,
+        "layers.0.weight, layers.0.bias, layers.3.weight and 1 more: no gradient reaches them; look for detach()",
+    ),
+    "a detach in a transformer": (
+        WORDS,
+        [replace("model.py", "x = block(x, attention_mask)", "x = block(x, attention_mask).detach()")],
+        [],
+        1,
+        "no gradient reaches them; look for detach()",
+    ),
+    "a forward pass without gradients": (
+        TABLE,
+        [
+            replace("model.py", "    def forward(", "    @torch.no_grad()\n    def forward("),
+            replace("model.py", "from torch import", "import torch\nfrom torch import"),
+        ],
+        [],
+        1,
+        "layers.0.weight, layers.0.bias, layers.3.weight and 3 more: used under no_grad() alone",
+    ),
+    "half of a forward pass without gradients": (
+        IMAGES,
+        [
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                "with torch.no_grad():\n            x = self.features(images)\n        return self.head(x)",
+            ),
+            replace("model.py", "from torch import", "import torch\nfrom torch import"),
+        ],
+        [],
+        1,
+        "used under no_grad() alone",
+    ),
+    "an unused branch": (
+        TABLE,
+        [replace("model.py", "self.head = nn", "self.branch = nn.Linear(width, width)\n        self.head = nn")],
+        [],
+        0,
+        "branch.weight, branch.bias: no part of the forward pass",
+    ),
+    "an unused branch of a text model": (
+        TEXTS,
+        [replace("model.py", "mixed = self.neighbours(embedded.transpose(1, 2)).transpose(1, 2)", "mixed = embedded")],
+        [],
+        0,
+        "neighbours.weight, neighbours.bias: no part of the forward pass",
+    ),
+    "a gradient of NaN": (
+        NUMBER,
+        [
+            replace(
+                "model.py",
+                "return self.head(self.layers(features)).squeeze(-1)",
+                "x = self.head(self.layers(features)).squeeze(-1)\n        return x + (x - x).sqrt()",
+            )
+        ],
+        [],
+        1,
+        "NaN or infinity for a gradient of a finite loss",
+    ),
+    "a softmax": (
+        TABLE,
+        [replace("model.py", FORWARD, FORWARD + ".softmax(dim=1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
+    "a softmax by hand": (
+        TABLE,
+        [
+            replace(
+                "model.py",
+                FORWARD,
+                "x = self.head(self.layers(features)).exp()\n        return x / x.sum(dim=1, keepdim=True)",
+            )
+        ],
+        [],
+        1,
+        "the outputs of the model are probabilities",
+    ),
+    "a softmax over masks": (
+        MASKS,
+        [replace("model.py", "return self.head(full)", "return self.head(full).softmax(dim=1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
+    "a softmax over tags": (
+        WORDS,
+        [replace("model.py", "return self.head(self.norm(x))", "return self.head(self.norm(x)).softmax(dim=-1)")],
+        [],
+        1,
+        "the model ends in softmax",
+    ),
+    "a sigmoid": (
+        BINARY,
+        [replace("model.py", ".squeeze(-1)", ".squeeze(-1).sigmoid()")],
+        [],
+        1,
+        "the model ends in sigmoid",
+    ),
+    "a ReLU before a number": (
+        NUMBER,
+        [replace("model.py", ".squeeze(-1)", ".relu().squeeze(-1)")],
+        [],
+        1,
+        "the model ends in relu",
+    ),
+    "a column in place of a row": (
+        NUMBER,
+        [replace("model.py", ".squeeze(-1)", "")],
+        [],
+        1,
+        "would be compared with targets as N",
+    ),
+    "too many outputs": (
+        TABLE,
+        [replace("model.py", "nn.Linear(width, n_logits)", "nn.Linear(width, n_logits + 1)")],
+        [],
+        1,
+        "but the loss takes (32, 3)",
+    ),
+    "a layer of another size": (
+        TABLE,
+        [replace("model.py", "nn.Linear(width, n_logits)", "nn.Linear(width + 1, n_logits)")],
+        [],
+        1,
+        "model.py, line ",
+    ),
+    "a tensor on another device": (
+        IMAGES,
+        [
+            replace("model.py", "self.head = nn", 'self.scale = torch.ones(1, device="meta")\n        self.head = nn'),
+            replace("model.py", "from torch import", "import torch\nfrom torch import"),
+            replace(
+                "model.py",
+                "return self.head(self.features(images))",
+                "return self.head(self.features(images)) * self.scale",
+            ),
+        ],
+        [],
+        1,
+        "model.scale is on meta, and the batches come on cpu",
+    ),
+    "outputs on another device": (
+        TABLE,
+        [replace("model.py", FORWARD, FORWARD + '.to("meta")')],
+        [],
+        1,
+        "logits on meta, labels on cpu",
+    ),
+    "a loss that is a mean": (
+        TABLE,
+        [replace("evaluate.py", 'reduction="sum"', 'reduction="mean"')],
+        [],
+        1,
+        "give the loss reduction sum",
+    ),
+    "an optimizer without the head": (
+        TABLE,
+        [
+            replace(
+                "train.py",
+                "for parameter in model.parameters() if parameter.requires_grad",
+                "for parameter in model.layers.parameters() if parameter.requires_grad",
+            )
+        ],
+        [],
+        1,
+        "head.weight, head.bias: not in the optimizer",
+    ),
+    "an optimizer with more than the model": (
+        TABLE,
+        [
+            replace(
+                "train.py",
+                "    groups = [",
+                "    parameters.append(torch.nn.Parameter(torch.zeros(3)))\n    groups = [",
+            )
+        ],
+        [],
+        1,
+        "the optimizer holds 1 tensors that are no trained parameters",
+    ),
+    # the data
+    "images from 0 to 255": (
+        IMAGES,
+        [replace("data.py", ".float() / 255", ".float()")],
+        [],
+        0,
+        "from 0 to 255: large numbers",
+    ),
+    "images that are hardly different from 0": (
+        IMAGES,
+        [replace("data.py", ".float() / 255", ".float() / 255**2")],
+        [],
+        0,
+        "small numbers",
+    ),
+    "numbers as the file has them": (
+        NUMBER,
+        [replace("data.py", "columns.append(((numbers - mean) / std).fillna(0))", "columns.append(numbers.fillna(0))")],
+        [],
+        1,
+        "large numbers make for large, unsteady steps",
+    ),
+    "classes from 1": (
+        TABLE,
+        [replace("data.py", "preprocessing.classes.index(name) for", "preprocessing.classes.index(name) + 1 for")],
+        [],
+        1,
+        "3 classes have the numbers 0 to 2",
+    ),
+    "tags from 1": (
+        WORDS,
+        [replace("data.py", "number_of = {tag: number for", "number_of = {tag: number + 1 for")],
+        [],
+        1,
+        "10 tags have the numbers 0 to 9",
+    ),
+    "labels of another type": (
+        TABLE,
+        [replace("data.py", "self.labels[rows]", "self.labels[rows].float()")],
+        [],
+        1,
+        "the loss takes class numbers (N,) of type int64",
+    ),
+    "targets of another type": (
+        NUMBER,
+        [replace("data.py", "self.targets[rows]", "self.targets[rows].double()")],
+        [],
+        1,
+        "the loss takes targets (N,) of type float32",
+    ),
+    "NaN in one row": (
+        TABLE,
+        [
+            replace(
+                "data.py",
+                "self.features = preprocessing.features(table, file)",
+                "self.features = preprocessing.features(table, file)\n"
+                "        self.features[7, 2] = torch.nan if split == 'train' else 0",
+            )
+        ],
+        [],
+        1,
+        "data/train.csv: features (1, 18) float32 from nan to nan: NaN or infinity",
+    ),
+    "NaN in one window": (
+        SERIES,
+        [
+            replace(
+                "data.py",
+                "series = preprocessing.scale(read_table(file), file)",
+                "series = preprocessing.scale(read_table(file), file)\n"
+                "        series[-1] = torch.nan if split == 'train' else 0",
+            )
+        ],
+        [],
+        1,
+        "NaN or infinity",
+    ),
+    "an image in both splits": (
+        IMAGES,
+        [an_image_into_val],
+        [],
+        0,
+        "1 of 361 validation images are training images too, such as data/val/3/again.png",
+    ),
+    "an image with a mask in both splits": (
+        MASKS,
+        [an_image_and_its_mask_into_val],
+        [],
+        0,
+        "such as data/val/images/again.png",
+    ),
+    "rows in both splits": (
+        TABLE,
+        [first_rows_into_val],
+        [],
+        0,
+        "39 of 75 validation rows are training rows too, such as line 38 of data/val.csv",
+    ),
+    "texts in both splits": (
+        TEXTS,
+        [first_rows_into_val],
+        [],
+        0,
+        "39 of 434 validation texts are training texts too, such as row 396",
+    ),
+    "a corpus in both splits": (
+        CORPUS,
+        [text_into_val],
+        [],
+        0,
+        "of val.txt, in stretches of 64 tokens, stand in train.txt too",
+    ),
+    "a series that overlaps": (SERIES, [train_reaches_into_val], [], 0, "before train.csv ends"),
+    "a constant column": (TABLE, [a_column(lambda i: "7")], [], 0, "the same in every row of added"),
+    "an empty column": (NUMBER, [a_column(lambda i: "")], [], 0, "the same in every row of added"),
+    "a class that training lacks": (IMAGES, [drop_class("train")], [], 1, "no training images of 3"),
+    "a class that validation lacks": (IMAGES, [drop_class("val")], [], 0, "val has no images of 3"),
+    "a label that training lacks": (LABELLED, [no_sample_of_a_label], [], 0, "it cannot be learnt"),
+    # the run
+    "a learning rate of 100": (
+        TABLE,
+        [],
+        ["--lr", "100"],
+        1,
+        "the learning rate of 100 is too high; try --lr 10 or less",
+    ),
+    "a learning rate of 100 for images": (IMAGES, [], ["--lr", "100"], 1, "the learning rate of 100 is too high"),
+    "a learning rate of 100 with SGD": (
+        {**NUMBER, "optimizer": "sgd"},
+        [],
+        ["--lr", "100"],
+        1,
+        "the learning rate of 100 is too high",
+    ),
+    "a learning rate of almost 0": (TABLE, [], ["--lr", "1e-8"], 0, "not learnt by heart"),
+    "a batch of more than all": (
+        TABLE,
+        [],
+        ["--batch-size", "1000"],
+        0,
+        "--batch-size 1000 is more than the 142 training rows",
+    ),
+    "more workers than cores": (
+        TABLE,
+        [],
+        ["--num-workers", str(2 * (os.cpu_count() or 1) + 1)],
+        0,
+        "they hinder each other",
+    ),
+}
+
+# Where a fault makes another one: what may be said beside it.
+FOLLOWS = {
+    "images from 0 to 255": ("too large logits",),
+    "numbers as the file has them": ("too large predictions", "too high", "not learnt by heart"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_fault_is_found(warm, project, tmp_path, name):
+    answers, edits, flags, status, words = PLANTS[name]
+    folder = shutil.copytree(
+        project(**answers), tmp_path / "project", ignore=shutil.ignore_patterns("runs", "__pycache__")
+    )
+    for edit in edits:
+        edit(folder)
+    said = warm.run(folder, "check.py", *flags, status=status)
+    assert "Traceback" not in said
+    found = findings(said) or said.splitlines()  # data.py refuses some by itself
+    assert words in found[0], said
+    follows = FOLLOWS.get(name, ())
+    others = [line for line in found[1:] if not any(word in line for word in follows)]
+    assert not others, said
+
+
+def test_a_programming_error_keeps_its_traceback(warm, project, tmp_path):
+    folder = shutil.copytree(project(**TABLE), tmp_path / "project", ignore=shutil.ignore_patterns("runs"))
+    replace("model.py", FORWARD, "return self.haed(self.layers(features))")(folder)
+    said = warm.run(folder, "check.py", status=1)
+    assert "Traceback" in said
+    assert "haed" in said
+
+
+def test_the_same_is_said_again(warm, project):
+    """But for what the clock says."""
+    folder = project(**IMAGES)
+    one, two = (
+        [line for line in warm.run(folder, "check.py").splitlines() if "waiting for data" not in line] for _ in range(2)
+    )
+    assert one == two
