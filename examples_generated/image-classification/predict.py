@@ -16,6 +16,7 @@ from batches import BadData
 from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, read_images
 from model import make_model
+from stopping import end_with_the_reader
 
 BATCH_SIZE = 64  # images in one forward pass
 
@@ -39,6 +40,7 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     model.eval()
 
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names as they are, in any locale
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["file", "class", "probability"])
     for start in range(0, len(arguments.files), BATCH_SIZE):
@@ -53,4 +55,5 @@ def main(arguments: Arguments) -> None:
 
 
 if __name__ == "__main__":
+    end_with_the_reader()
     main(tyro.cli(Arguments))

@@ -21,6 +21,7 @@ from data import IGNORE, Preprocessing, Windows
 from metrics import Metrics
 from model import make_model
 from run_folder import config_of
+from stopping import end_with_the_reader
 
 
 @torch.inference_mode()  # no graph: less memory and less time
@@ -76,7 +77,9 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     criterion = make_criterion()
     metrics = Metrics(preprocessing, device)
-    for name, value in evaluate(model, loader, criterion, metrics, device).items():
+    values = evaluate(model, loader, criterion, metrics, device)
+    end_with_the_reader()
+    for name, value in values.items():
         print(f"{arguments.split}_{name} {value:.6f}")
 
 

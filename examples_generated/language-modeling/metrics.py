@@ -51,12 +51,12 @@ class TrainLoss:
         """Mean since this was last asked for."""
         self.read()
         (total, count), self.interval = self.interval, [0.0, 0]
-        return total / count
+        return total / count if count else math.nan
 
     def of_epoch(self) -> float:
         """Mean over the epoch so far: every one of the tokens counts the same, whatever its batch."""
         self.read()
-        return self.epoch[0] / self.epoch[1]
+        return self.epoch[0] / self.epoch[1] if self.epoch[1] else math.nan
 
     def start_epoch(self) -> None:
         self.epoch = [0.0, 0]

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, encode
 from model import make_model
+from stopping import end_with_the_reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,4 +58,5 @@ def main(arguments: Arguments) -> None:
 
 
 if __name__ == "__main__":
+    end_with_the_reader()
     main(tyro.cli(Arguments))

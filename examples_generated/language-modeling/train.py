@@ -6,6 +6,11 @@ Usage:
     python train.py --help       every setting
 """
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the seconds that the imports take: no traceback
+
 import itertools
 import math
 import os
@@ -30,7 +35,7 @@ from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
 from schedule import drawn, make_scheduler, planned_rates
-from stopping import Stopped, StopSignals
+from stopping import Stopped, StopSignals, end_with_the_reader
 
 
 @dataclass
@@ -69,8 +74,8 @@ def train(config: Config) -> None:
     val_loader = evaluation_loader(val_set, config)
     steps_per_epoch = math.ceil(len(train_loader) / config.accumulate)
 
-    # First the model moves, then the optimizer is made: it keeps the parameters that it is given,
-    # and a move that replaces them (a new dtype does) would leave it updating the old ones.
+    # First the model is complete and where it trains, then the optimizer is made: it keeps the parameters that it is
+    # given, and would go on updating those of a layer that is replaced later.
     model = make_model(preprocessing, recompute=config.activation_checkpointing).to(device)
     criterion = make_criterion()
     optimizer = make_optimizer(model, config)
@@ -98,13 +103,16 @@ def train(config: Config) -> None:
         "training_windows": len(train_set),
     }
     if run.saved:
-        run.compare(about)
+        run.compare(state, about)
         restore(run.saved, state, run.last, new_settings=bool(run.changes))
+        if finished(progress, config):
+            report(progress, run)
+            return  # every file stays as it is
         print(f"going on from epoch {progress.epoch + 1}, step {progress.step}")
     elif config.init_from:
         load_weights(config.init_from, model)
     run.begin(device)
-    (run.path / "tokenizer.json").write_text(preprocessing.tokenizer, encoding="utf-8")  # for programs that read no .pt
+    run.write("tokenizer.json", preprocessing.tokenizer)  # for programs that read no .pt
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = "bfloat16" if bfloat16 else "float32, since it has no bfloat16"
     print(
@@ -131,7 +139,7 @@ def train(config: Config) -> None:
 
     try:
         stop.check()  # one that came during the preparations
-        while progress.epoch < config.epochs:
+        while not finished(progress, config):
             model.train()
             train_loader.sampler.start_at(progress.epoch, progress.batch)
             if evaluation_due(progress, config):
@@ -149,7 +157,7 @@ def train(config: Config) -> None:
                         logits = model(tokens)
                         loss_sum = criterion(logits.flatten(0, 1), next_tokens.flatten())
                     # Divided by the step's number, not the batch's: the gradients add up to those of one big batch.
-                    (loss_sum / n_tokens).backward()
+                    (loss_sum / max(n_tokens, 1)).backward()  # of none it is 0, not 0 / 0
                     loss_sums.append(loss_sum.detach())
                 grad_norm = nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)
                 lr = optimizer.param_groups[0]["lr"]  # of this step: scheduler.step() sets that of the next
@@ -196,11 +204,7 @@ def train(config: Config) -> None:
             f" give --activation-checkpointing, or lower --batch-size {config.batch_size}"
         ) from None
 
-    if not progress.best_epoch:
-        raise SystemExit("val_loss was never finite, so there is no best.pt: look at the validation data")
-    best = f"best val_loss {progress.best_val_loss:.4f}, of epoch {progress.best_epoch}"
-    print(f"finished after {progress.epoch} epochs; {best}")
-    print(f"next: python evaluate.py --checkpoint {run.best}")
+    report(progress, run)
 
 
 def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
@@ -211,6 +215,19 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.lr, fused=True)
+
+
+def finished(progress: Progress, config: Config) -> bool:
+    return progress.epoch >= config.epochs
+
+
+def report(progress: Progress, run: RunFolder) -> None:
+    """Say how the run has ended."""
+    if not progress.best_epoch:
+        raise SystemExit("val_loss was never finite, so there is no best.pt: look at the validation data")
+    best = f"best val_loss {progress.best_val_loss:.4f}, of epoch {progress.best_epoch}"
+    print(f"finished after {progress.epoch} epochs; {best}")
+    print(f"next: python evaluate.py --checkpoint {run.best}")
 
 
 def evaluation_due(progress: Progress, config: Config) -> bool:
@@ -248,6 +265,7 @@ def show_schedule(config: Config) -> None:
 if __name__ == "__main__":
     config = tyro.cli(Config)
     if config.show_schedule:
+        end_with_the_reader()
         show_schedule(config)
     else:
         train(config)

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from config import Config
-from stopping import leave_signals_to_the_parent
+from stopping import leave_signals_to_the_parent, signals_held
 
 BatchKey = tuple[int, list[int]]  # a seed for what is random in the batch, and the rows in it
 
@@ -17,8 +17,8 @@ class BadData(Exception):
     """A file that cannot be used. The message is one line, which names the file and the way out."""
 
     def __init__(self, message: str) -> None:
-        # From a worker process it comes with that process's traceback in front; the last line is ours.
-        super().__init__(message.strip().splitlines()[-1].removeprefix("batches.BadData: "))
+        # From a worker process it comes with that process's traceback in front.
+        super().__init__(message.rpartition("batches.BadData: ")[2].strip())
 
 
 class EpochBatches(Sampler[BatchKey]):
@@ -51,7 +51,9 @@ class Loader(DataLoader):
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            yield from super().__iter__()
+            with signals_held():  # one to the process group would end a worker that does not ignore it yet
+                batches = super().__iter__()
+            yield from batches
         except BadData as error:
             raise SystemExit(str(error)) from None
 

@@ -21,6 +21,7 @@ from data import Preprocessing, Rows
 from metrics import Metrics
 from model import make_model
 from run_folder import config_of
+from stopping import end_with_the_reader
 
 
 @torch.inference_mode()  # no graph: less memory and less time
@@ -74,7 +75,9 @@ def main(arguments: Arguments) -> None:
     criterion = make_criterion(torch.ones(1)).to(device)
     criterion.load_state_dict(checkpoint["criterion"])  # the weights that were counted in training
     metrics = Metrics(preprocessing, device)
-    for name, value in evaluate(model, loader, criterion, metrics, device).items():
+    values = evaluate(model, loader, criterion, metrics, device)
+    end_with_the_reader()
+    for name, value in values.items():
         print(f"{arguments.split}_{name} {value:.6f}")
     print()
     print("\n".join(metrics.table()))

@@ -15,6 +15,7 @@ import tyro
 from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, read_table
 from model import make_model
+from stopping import end_with_the_reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,15 +39,18 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     model.eval()
 
+    # All files, before the first line is written: a mistake in one leaves no table that ends in its middle.
+    tables = [preprocessing.features(read_table(file), file) for file in arguments.files]
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names as they are, in any locale
     table = csv.writer(sys.stdout, lineterminator="\n")
     classes = preprocessing.classes
     table.writerow(["file", "row", "class", f"probability_of_{classes[1]}"])
-    for file in arguments.files:
-        features = preprocessing.features(read_table(file), file)
+    for file, features in zip(arguments.files, tables, strict=True):
         logits = torch.cat([model(part.to(device)) for part in features.split(arguments.batch_size)])
         for row, probability in enumerate(logits.sigmoid().tolist(), 1):
             table.writerow([file, row, classes[probability > 0.5], f"{probability:.6f}"])
 
 
 if __name__ == "__main__":
+    end_with_the_reader()
     main(tyro.cli(Arguments))

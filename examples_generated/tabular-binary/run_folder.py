@@ -7,14 +7,15 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from checkpoint import read_checkpoint
+from checkpoint import Stateful, read_checkpoint
 from config import Config
 
 # Settings on which the result does not depend: they may differ when a run goes on, and no checkpoint holds them.
@@ -37,6 +38,8 @@ KEPT = {
     "ignore",
     "categories",
 }
+# The way out when a run ends in its middle.
+GO_ON = "what last.pt holds is good: make room, and go on with --resume"
 
 
 class RunFolder:
@@ -50,29 +53,23 @@ class RunFolder:
     def __init__(self, config: Config) -> None:
         self.config, self.path = config, config.run_dir
         self.last, self.best = self.path / "last.pt", self.path / "best.pt"
-        try:
+        with refusal(self.path, "choose another --run-dir"):
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.path / "lock")
-        except OSError as error:
-            raise SystemExit(f"{self.path} cannot be written to ({error.strerror}): choose another --run-dir") from None
-        for leftover in self.path.glob("*.tmp"):
-            leftover.unlink()  # of a save that was killed
+            for leftover in self.path.glob("*.tmp"):
+                leftover.unlink()  # of a save that was killed
         self.metrics = MetricsFile(self.path / "metrics.jsonl")
         self.saved: dict[str, Any] | None = None
         self.changes: dict[str, tuple[Any, Any]] = {}
         if config.resume and self.last.exists():
             self.saved = read_checkpoint(self.last)
-            self.changes = self._changed_settings(self.saved["config"])
         elif config.resume:
             print(f"no {self.last} to go on from: starting anew")
         elif not config.overwrite and (self.last.exists() or self.best.exists() or self.metrics.path.exists()):
             raise SystemExit(f"{self.path} has been used: go on with --resume, or start anew with --overwrite")
 
     def begin(self, device: torch.device) -> None:
-        """Clear what an earlier run left, unless this one goes on from it, and write config.json."""
-        if self.saved is None:
-            for file in (self.last, self.best, self.metrics.path):
-                file.unlink(missing_ok=True)
+        """Write config.json, and clear what an earlier run left, unless this one goes on from it."""
         about = {
             "settings": settings(self.config),
             "command": sys.argv,
@@ -82,50 +79,64 @@ class RunFolder:
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
             "started": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         }
-        file = self.path / "config.json"
-        try:
-            file.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise SystemExit(f"{file} cannot be written ({error.strerror}): choose another --run-dir") from None
+        self.write("config.json", json.dumps(about, indent=2) + "\n")
+        if self.saved is None:
+            for file in (self.last, self.best, self.metrics.path):
+                with refusal(file, "choose another --run-dir"):
+                    file.unlink(missing_ok=True)
 
-    def compare(self, about: Mapping[str, Any]) -> None:
-        """Refuse to go on with another loss, precision or number of rows than the run began with."""
-        for name, now in about.items():
-            then = self.saved.get(name)
-            if name == "training_rows" and now != then:
-                raise SystemExit(
-                    f"{self.last} was trained on {then} rows, and there are {now} now: its position counts those."
-                    f" Bring them back, or start from its weights with --init-from {self.last}"
-                )
-            if isinstance(now, str | int) and now != then:
-                self.changes[name] = (then, now)
-                if not self.config.accept_changes:
-                    raise SystemExit(
-                        f"{self.last} was made with another {name.replace('_', ' ')} ({then} then, {now} now): the run"
-                        " would not end as one that never stopped. Bring that back, or give --accept-changes"
-                    )
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the run, whole or not at all."""
+        unfinished = self.path / f"{name}.tmp"
+        with refusal(self.path / name, "choose another --run-dir"):
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(self.path / name)
 
-    def _changed_settings(self, before: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        now = lasting_settings(self.config)
-        changes = {
-            name: (before.get(name), now.get(name))
-            for name in sorted(before.keys() | now.keys())
-            if before.get(name) != now.get(name)
-        }
+    def compare(self, state: Mapping[str, Stateful], about: Mapping[str, Any]) -> None:
+        """Refuse to go on with another project, other rows or other settings than the run began with."""
+        from_weights = f"start from its weights with --init-from {self.last} and another --run-dir"
+        facts = {name: value for name, value in about.items() if isinstance(value, str)}  # the loss, the precision
+        self.changes = _differences({name: self.saved.get(name) for name in facts}, facts)
+        parts = _differences(self.saved["classes"], {name: type(part).__name__ for name, part in state.items()})
+        others = (self.changes | parts).items()
+        other = ", ".join(f"another {name} ({then} then, {now} now)" for name, (then, now) in others)
+        if parts:
+            raise SystemExit(f"{self.last} was made with {other}: {from_weights}")
+        if other and not self.config.accept_changes:
+            raise SystemExit(
+                f"{self.last} was made with {other}: the run would not end as one that never stopped."
+                f" Bring that back, give --accept-changes, or {from_weights}"
+            )
+        then, now = self.saved.get("training_rows"), about["training_rows"]
+        if then != now:
+            raise SystemExit(
+                f"{self.last} was trained on {then} rows, and there are {now} now: its position counts those."
+                f" Bring them back, or {from_weights}"
+            )
+        self._compare_settings(from_weights)
+
+    def _compare_settings(self, from_weights: str) -> None:
+        changes = _differences(self.saved["config"], lasting_settings(self.config))
+        progress = self.saved["progress"]
+        begun = progress["epoch"] + (progress["batch"] > 0)
+        if self.config.epochs < begun:
+            raise SystemExit(f"--epochs {self.config.epochs}: {self.last} has come to epoch {begun}: give that or more")
         for name in sorted(changes.keys() & KEPT):
             raise SystemExit(
                 f"--{name.replace('_', '-')} was {changes[name][0]} in {self.last}, and the run goes on with no other:"
-                f" give that, or start from its weights with --init-from {self.last}"
+                f" give that, or {from_weights}"
             )
         if changes and not self.config.accept_changes:
             listed = ", ".join(
-                f"--{name.replace('_', '-')} {then} then, {new} now" for name, (then, new) in changes.items()
+                f"--{name.replace('_', '-')} {then} then, {now} now" for name, (then, now) in changes.items()
             )
+            if "epochs" in changes:
+                listed += "; the schedule is planned over all epochs: the learning rate would have been another so far"
             raise SystemExit(
                 f"{self.last} was made with other settings ({listed}): the run would not end as one that never"
-                " stopped. Give the old ones, or --accept-changes"
+                f" stopped. Give the old ones, give --accept-changes, or {from_weights}"
             )
-        return changes
+        self.changes |= changes
 
 
 class MetricsFile:
@@ -138,24 +149,32 @@ class MetricsFile:
     def write(self, **values: float) -> None:
         # JSON has no NaN and no infinity: a value that is not defined, such as AUROC of one class, is null.
         row = {name: value if math.isfinite(value) else None for name, value in values.items()}
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        except OSError as error:
-            raise SystemExit(f"{self.path} cannot be written ({error.strerror}); the last checkpoint is good") from None
+        with refusal(self.path, GO_ON), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
     def state_dict(self) -> dict[str, Any]:
         if not self.path.exists():
             return {"bytes": 0}
-        with self.path.open("rb+") as file:
+        with refusal(self.path, GO_ON), self.path.open("rb+") as file:
             os.fsync(file.fileno())  # before the checkpoint that counts on these lines
         return {"bytes": self.path.stat().st_size}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.path.touch()
+        with refusal(self.path, "see its permissions"):
+            self.path.touch()
         if self.path.stat().st_size < state["bytes"]:
             raise SystemExit(f"{self.path} has lost lines that last.pt counts on: put it back, or --overwrite the run")
-        os.truncate(self.path, state["bytes"])
+        with refusal(self.path, "see its permissions"):
+            os.truncate(self.path, state["bytes"])
+
+
+@contextmanager
+def refusal(path: Path, way_out: str) -> Iterator[None]:
+    """What cannot be written, on a full disk or for lack of permission, ends the run with one line."""
+    try:
+        yield
+    except OSError as error:
+        raise SystemExit(f"{path} cannot be written ({error.strerror}): {way_out}") from None
 
 
 def settings(config: Config) -> dict[str, Any]:
@@ -173,6 +192,11 @@ def config_of(checkpoint: Mapping[str, Any], data_dir: Path) -> Config:
     known = {field.name for field in fields(Config)}  # a setting that has since gone from config.py is left out
     saved = {name: value for name, value in checkpoint["config"].items() if name in known}
     return Config(**saved, data_dir=data_dir)
+
+
+def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    both = {name: (then.get(name, "nothing"), now.get(name, "nothing")) for name in sorted(then.keys() | now.keys())}
+    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
 def _lock(path: Path) -> Any:

@@ -6,6 +6,11 @@ Usage:
     python train.py --help       every setting
 """
 
+import signal
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the seconds that the imports take: no traceback
+
 import math
 import os
 import random
@@ -29,7 +34,7 @@ from metrics import Metrics, NonFiniteLoss, TrainLoss
 from model import make_model
 from run_folder import RunFolder, lasting_settings
 from schedule import drawn, make_scheduler, planned_rates
-from stopping import Stopped, StopSignals
+from stopping import Stopped, StopSignals, end_with_the_reader
 
 
 @dataclass
@@ -67,8 +72,8 @@ def train(config: Config) -> None:
     val_loader = evaluation_loader(val_set, config)
     steps_per_epoch = len(train_loader)
 
-    # First the model moves, then the optimizer is made: it keeps the parameters that it is given,
-    # and a move that replaces them (a new dtype does) would leave it updating the old ones.
+    # First the model is complete and where it trains, then the optimizer is made: it keeps the parameters that it is
+    # given, and would go on updating those of a layer that is replaced later.
     model = make_model(preprocessing).to(device)
     criterion = make_criterion(pos_weight(train_set.labels)).to(device)
     optimizer = make_optimizer(model, config)
@@ -96,8 +101,11 @@ def train(config: Config) -> None:
         "training_rows": len(train_set),
     }
     if run.saved:
-        run.compare(about)
+        run.compare(state, about)
         restore(run.saved, state, run.last, new_settings=bool(run.changes))
+        if finished(progress, config):
+            report(progress, run)
+            return  # every file stays as it is
         print(f"going on from epoch {progress.epoch + 1}, step {progress.step}")
     elif config.init_from:
         load_weights(config.init_from, model)
@@ -127,7 +135,7 @@ def train(config: Config) -> None:
 
     try:
         stop.check()  # one that came during the preparations
-        while progress.epoch < config.epochs:
+        while not finished(progress, config):
             model.train()
             train_loader.sampler.start_at(progress.epoch, progress.batch)
             if evaluation_due(progress, config):
@@ -185,11 +193,7 @@ def train(config: Config) -> None:
             f"{device} is out of memory at step {progress.step + 1}: lower --batch-size {config.batch_size}"
         ) from None
 
-    if not progress.best_epoch:
-        raise SystemExit("val_accuracy was never finite, so there is no best.pt: look at the validation data")
-    best = f"best val_accuracy {progress.best_val_accuracy:.4f}, of epoch {progress.best_epoch}"
-    print(f"finished after {progress.epoch} epochs; {best}")
-    print(f"next: python evaluate.py --checkpoint {run.best}")
+    report(progress, run)
 
 
 def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
@@ -200,6 +204,19 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
     return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, nesterov=config.momentum > 0, fused=True)
+
+
+def finished(progress: Progress, config: Config) -> bool:
+    return progress.epoch >= config.epochs
+
+
+def report(progress: Progress, run: RunFolder) -> None:
+    """Say how the run has ended."""
+    if not progress.best_epoch:
+        raise SystemExit("val_accuracy was never finite, so there is no best.pt: look at the validation data")
+    best = f"best val_accuracy {progress.best_val_accuracy:.4f}, of epoch {progress.best_epoch}"
+    print(f"finished after {progress.epoch} epochs; {best}")
+    print(f"next: python evaluate.py --checkpoint {run.best}")
 
 
 def evaluation_due(progress: Progress, config: Config) -> bool:
@@ -234,6 +251,7 @@ def show_schedule(config: Config) -> None:
 if __name__ == "__main__":
     config = tyro.cli(Config)
     if config.show_schedule:
+        end_with_the_reader()
         show_schedule(config)
     else:
         train(config)

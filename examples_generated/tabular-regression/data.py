@@ -144,7 +144,7 @@ def read_numbers(cells: pd.Series, file: Path) -> pd.Series:
     wrong = cells[cells.notna() & ~(numbers.abs() < 1e30)]  # text is NaN by now, which is not less either
     if not wrong.empty:
         raise SystemExit(
-            f"{file}, line {wrong.index[0] + 2}: {cells.name} is {wrong.iloc[0]!r}, not a number as elsewhere:"
+            f"{file}, line {wrong.index[0] + 2}: {cells.name} is {wrong.iloc[0]!r:.100}, not a number as elsewhere:"
             f" correct it or leave it empty (if they are names, not amounts: --categories {cells.name})"
         )
     return numbers

@@ -45,7 +45,8 @@ def main(arguments: Arguments) -> None:
     for panel, title in zip(panels.flat, titles, strict=True):
         panel.set_title(title)
         panel.grid(alpha=0.3)
-    panels[0, 0].legend()
+    for text in panels[0, 0].legend().get_texts():
+        text.set_parse_math(False)  # a $ in the name of a run folder begins no formula
     panels[1, 1].set_yscale("log")
     for panel in panels[1]:
         panel.set_xlabel("optimizer step")

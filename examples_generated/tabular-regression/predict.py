@@ -15,6 +15,7 @@ import tyro
 from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, read_table
 from model import make_model
+from stopping import end_with_the_reader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +39,12 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     model.eval()
 
+    # All files, before the first line is written: a mistake in one leaves no table that ends in its middle.
+    tables = [preprocessing.features(read_table(file), file) for file in arguments.files]
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names as they are, in any locale
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["file", "row", "prediction"])
-    for file in arguments.files:
-        features = preprocessing.features(read_table(file), file)
+    for file, features in zip(arguments.files, tables, strict=True):
         predictions = torch.cat([model(part.to(device)) for part in features.split(arguments.batch_size)])
         predictions = predictions * preprocessing.target_std + preprocessing.target_mean
         for row, prediction in enumerate(predictions.tolist(), 1):
@@ -49,4 +52,5 @@ def main(arguments: Arguments) -> None:
 
 
 if __name__ == "__main__":
+    end_with_the_reader()
     main(tyro.cli(Arguments))

@@ -4,7 +4,9 @@ import atexit
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 # Windows has no SIGUSR1; schedulers elsewhere send it some time before they kill.
@@ -48,10 +50,30 @@ class StopSignals:
             yield batch
 
 
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """A stop signal that comes in between reaches this process at the end, and what is started in between never."""
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+
+
 def leave_signals_to_the_parent(_worker: int) -> None:
     """A signal to the whole process group reaches the loader's workers too: they go on until the parent has saved."""
     for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
+    # A parent that is killed leaves a batch half handed over. A traceback of that would pass for the reason.
+    sys.excepthook = lambda *_: None
+
+
+def end_with_the_reader() -> None:
+    """Where the output goes into `head` or `less`, which close it early: end without a word, as other programs do."""
+    if hasattr(signal, "SIGPIPE"):  # not on Windows
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 @atexit.register

@@ -1,7 +1,6 @@
 """Checkpoints from which a run goes on as if it had never stopped."""
 
 import os
-import pickle
 import random
 import warnings
 from collections.abc import Mapping
@@ -27,6 +26,12 @@ def save_checkpoint(path: Path, state: Mapping[str, Stateful], **about: Any) -> 
     """
     checkpoint = {name: part.state_dict() for name, part in state.items()}
     _refuse_non_finite(checkpoint["model"], path)
+    # Halved at each step that it leaves out. Below 1 the gradients themselves are not finite, and no step is taken.
+    if "scaler" in checkpoint and checkpoint["scaler"]["scale"] < 1:
+        raise SystemExit(
+            f"the gradients are not finite however little the loss is scaled: no step is taken any more, and {path} was"
+            " left as it was. Look for what has no gradient, such as the root of 0, or try a lower --lr"
+        )
     checkpoint |= about
     checkpoint["classes"] = {name: type(part).__name__ for name, part in state.items()}
     checkpoint["random"] = _random_states()
@@ -51,17 +56,19 @@ def save_checkpoint(path: Path, state: Mapping[str, Stateful], **about: Any) -> 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """What `save_checkpoint` wrote, on the CPU wherever it was written."""
     try:
-        # weights_only: a checkpoint that came from somewhere else cannot run code here.
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of other kinds of file, refused below
+            # weights_only: a checkpoint that came from somewhere else cannot run code here.
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise SystemExit(f"{path} does not exist: python train.py writes it") from None
     except IsADirectoryError:
         raise SystemExit(f"{path} is a folder: name a file, such as {path / 'best.pt'}") from None
     except PermissionError:
         raise SystemExit(f"{path} may not be read: see its permissions") from None
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError, pickle.UnpicklingError):
+    except Exception:  # a damaged file makes the unpickler raise anything
         raise SystemExit(f"{path} is no whole checkpoint, but cut short or another kind of file: use another") from None
-    if not isinstance(checkpoint, dict) or not {"model", "config", "classes", "random"} <= checkpoint.keys():
+    parts = ("model", "config", "classes", "random")
+    if not isinstance(checkpoint, dict) or not all(isinstance(checkpoint.get(part), dict) for part in parts):
         raise SystemExit(f"{path} is no checkpoint of this project: it lacks model, config, classes or random")
     return checkpoint
 
@@ -72,15 +79,7 @@ def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: 
     With `new_settings`, learning rate, weight decay and the like stay as the flags have set them, and the next step is
     taken at the rate that the new schedule has there.
     """
-    for name in checkpoint["classes"].keys() - state.keys():
-        raise SystemExit(
-            f"{path} holds {checkpoint['classes'][name]} as {name}, and this project has none:"
-            f" start from its weights with --init-from {path}"
-        )
     for name, part in state.items():
-        was, now = checkpoint["classes"].get(name, "nothing"), type(part).__name__
-        if was != now:
-            raise SystemExit(f"{path} holds {was} as {name}, not {now}: start from its weights with --init-from {path}")
         saved = checkpoint[name]
         if new_settings and name == "optimizer":
             saved = _with_new_settings(saved, part.state_dict())
@@ -89,12 +88,18 @@ def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: 
                 _step_on(part, saved["last_epoch"])  # the optimizer, whose rate it sets, comes before it in `state`
                 continue
             part.load_state_dict(saved)
-        except (RuntimeError, ValueError) as error:
+        except (KeyError, RuntimeError, ValueError) as error:
             raise SystemExit(
                 f"{path}: its {name} does not fit ({' '.join(str(error).split())[:300]}):"
-                f" start from the weights that do with --init-from {path}"
+                f" start from the weights that do with --init-from {path} and another --run-dir"
             ) from error
-    _set_random_states(checkpoint["random"])
+    try:
+        _set_random_states(checkpoint["random"])
+    except (KeyError, RuntimeError, TypeError, ValueError):
+        raise SystemExit(
+            f"{path}: this version of Python, NumPy or torch does not take the states of its random generators:"
+            f" start from its weights with --init-from {path}"
+        ) from None
 
 
 def saved_preprocessing(path: Path, checkpoint: Mapping[str, Any], kind: type[Kind]) -> Kind:
@@ -102,7 +107,10 @@ def saved_preprocessing(path: Path, checkpoint: Mapping[str, Any], kind: type[Ki
     try:
         return kind(**checkpoint["preprocessing"])
     except (KeyError, TypeError):
-        raise SystemExit(f"{path} is of another project, or of data.py as it was before it changed") from None
+        raise SystemExit(
+            f"{path} is of another project, or of data.py as it was before it changed: use another,"
+            f" or start from its weights with train.py --init-from {path} and another --run-dir"
+        ) from None
 
 
 def load_model(path: Path, checkpoint: Mapping[str, Any], model: nn.Module) -> None:

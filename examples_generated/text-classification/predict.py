@@ -15,6 +15,7 @@ import tyro
 from checkpoint import load_model, read_checkpoint, saved_preprocessing
 from data import Preprocessing, encode, pad
 from model import make_model
+from stopping import end_with_the_reader
 
 BATCH_SIZE = 64  # texts in one forward pass
 
@@ -38,11 +39,14 @@ def main(arguments: Arguments) -> None:
     load_model(arguments.checkpoint, checkpoint, model)
     model.eval()
 
+    # All files, before the first line is written: a mistake in one leaves no table that ends in its middle.
+    texts = [read_lines(file) for file in arguments.files]
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # names as they are, in any locale
     table = csv.writer(sys.stdout, lineterminator="\n")
     classes = preprocessing.classes
     table.writerow(["file", "line", "class", "probability"])
-    for file in arguments.files:
-        token_ids = encode(read_lines(file), preprocessing)
+    for file, lines in zip(arguments.files, texts, strict=True):
+        token_ids = encode(lines, preprocessing)
         for start in range(0, len(token_ids), BATCH_SIZE):
             tokens = pad(token_ids[start : start + BATCH_SIZE])
             logits = model(**{name: tensor.to(device) for name, tensor in tokens.items()})
@@ -65,4 +69,5 @@ def read_lines(file: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    end_with_the_reader()
     main(tyro.cli(Arguments))

@@ -2,8 +2,9 @@
 
 import contextlib
 import itertools
+import json
+import weakref
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from model import Model
 
 STEP = [
     "zero_grad",
-    *["backward"] * 4,
+    *["autocast", "backward"] * 4,
     "clip",
     "step",
     "schedule",
@@ -35,11 +36,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         def logged(*arguments, **named):
             log.append(word)
-            return original(*arguments, **named)
+            length = len(log)
+            result = original(*arguments, **named)
+            del log[length:]  # what it calls itself
+            return result
 
         monkeypatch.setattr(owner, name, logged)
 
     watch(torch.optim.Optimizer, "zero_grad", "zero_grad")
+    watch(torch.autocast, "__exit__", "autocast")  # its end: backward() comes after it
     watch(torch.Tensor, "backward", "backward")
     watch(nn.utils, "clip_grad_norm_", "clip")
     watch(training, "evaluate", "evaluate")
@@ -55,11 +60,29 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         yield log
 
 
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
+    """The models that training makes."""
+    made: list[nn.Module] = []
+    make_model = training.make_model
+
+    def kept(*arguments, **settings):
+        made.append(make_model(*arguments, **settings))
+        return made[-1]
+
+    monkeypatch.setattr(training, "make_model", kept)
+    return made
+
+
+def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weights.detach().clone() for name, weights in model.named_parameters()}
+
+
 def test_the_order_of_a_step(config, calls):
     run_to_end(config)
     # 53 windows: three steps of 16 in four batches, then one of 5 in two.
     last_step = STEP.copy()
-    del last_step[1:3]
+    del last_step[1:5]
     assert calls == 2 * [*3 * STEP, *last_step, *EPOCH_END]
 
 
@@ -90,42 +113,43 @@ def test_every_parameter_is_trained_once_and_only_matrices_decay(config):
             assert group["weight_decay"] == (config.weight_decay if parameter.ndim >= 2 else 0)
 
 
-def test_a_step_changes_every_parameter(config, monkeypatch):
-    models = []
-    make_model = training.make_model
-
-    def kept(*arguments, **settings):
-        models.append(make_model(*arguments, **settings))
-        before.update({name: value.clone() for name, value in models[-1].named_parameters()})
-        return models[-1]
-
-    before: dict[str, torch.Tensor] = {}
-    monkeypatch.setattr(training, "make_model", kept)
-    run_to_end(config, epochs=1)
-    same = [name for name, value in models[0].named_parameters() if torch.equal(before[name], value)]
+def test_a_step_changes_every_parameter(config, models):
+    """Of those that the model has when it is trained, whatever it had when it was made."""
+    before = []
+    with each_step(before=lambda _: before.append(weights_of(models[0]))):
+        run_to_end(config, epochs=1)
+    after = weights_of(models[0])
+    same = [name for name, weights in before[0].items() if torch.equal(weights, after[name])]
     assert same == []
 
 
-def gradients_of_each_step(config) -> list[dict[str, torch.Tensor]]:
+def gradients_of_each_step(config, models, **changes) -> list[dict[str, torch.Tensor]]:
     """As the optimizer gets them, of a run whose weights stand still."""
-    models, steps = [], []
-
-    def kept(*arguments, **settings):
-        models.append(make_model(*arguments, **settings))
-        return models[-1]
+    steps = []
 
     def note(_):
         named = models[-1].named_parameters()
         steps.append({name: weights.grad.clone() for name, weights in named if weights.grad is not None})
 
-    make_model = training.make_model
-    with each_step(before=note), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "make_model", kept)
-        run_to_end(config, epochs=1, lr=1e-12, max_grad_norm=1e9, overwrite=True)
+    with each_step(before=note):
+        run_to_end(config, epochs=1, lr=1e-12, log_every=1, overwrite=True, **changes)
     return steps
 
 
-def test_the_gradient_of_a_split_step_is_that_of_one_big_batch(config, monkeypatch):
+def test_gradients_are_clipped_to_what_was_set(config, models):
+    """All by one factor; the norm that is logged is the one before."""
+    whole = gradients_of_each_step(config, models, max_grad_norm=1e9)
+    norms = [nn.utils.get_total_norm(gradients.values()).item() for gradients in whole]
+    limit = 0.5 * min(norms)
+    clipped = gradients_of_each_step(config, models, max_grad_norm=limit)
+    for norm, before, after in zip(norms, whole, clipped, strict=True):
+        for name, gradient in before.items():
+            assert (limit / norm * gradient - after[name]).norm() < 1e-3 * limit, name
+    rows = map(json.loads, (config.run_dir / "metrics.jsonl").read_text().splitlines())
+    assert [row["grad_norm"] for row in rows if "grad_norm" in row] == pytest.approx(norms, rel=1e-4)
+
+
+def test_the_gradient_of_a_split_step_is_that_of_one_big_batch(config, models, monkeypatch):
     """Without dropout and augmentation, in float32: what is left is the sum."""
     monkeypatch.setattr(Model, "train", lambda model, mode=True: nn.Module.train(model, False))
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())
@@ -136,8 +160,8 @@ def test_the_gradient_of_a_split_step_is_that_of_one_big_batch(config, monkeypat
         return loader(data, config)
 
     monkeypatch.setattr(training, "training_loader", plain)
-    split = gradients_of_each_step(config)
-    whole = gradients_of_each_step(replace(config, accumulate=1))
+    split = gradients_of_each_step(config, models, max_grad_norm=1e9)
+    whole = gradients_of_each_step(config, models, accumulate=1, max_grad_norm=1e9)
     assert len(split) == len(whole) == 4  # the last step is smaller, and its batches are of two sizes
     for one, other in zip(split, whole, strict=True):
         for name, gradient in one.items():
@@ -156,6 +180,27 @@ def test_recomputing_activations_changes_nothing(config, tmp_path, monkeypatch):
         assert differences(kept[part], recomputed[part]) == []
 
 
+def test_no_step_keeps_the_graph_of_an_earlier_one(config, monkeypatch):
+    """They would fill the memory, step by step."""
+    losses, alive = [], []
+    make_criterion = training.make_criterion
+
+    def note(criterion, arguments, loss_sum):
+        if loss_sum.requires_grad:
+            alive.append(sum(loss() is not None for loss in losses))
+            losses.append(weakref.ref(loss_sum))
+
+    def watched(*weights):
+        criterion = make_criterion(*weights)
+        criterion.register_forward_hook(note)
+        return criterion
+
+    monkeypatch.setattr(training, "make_criterion", watched)
+    run_to_end(config, log_every=1000)
+    assert len(losses) >= 28
+    assert max(alive) == 1  # the one before, until its variable has the new one
+
+
 class Reads(TorchFunctionMode):
     """Notes every call that makes the host wait for a tensor's value."""
 
@@ -170,8 +215,9 @@ class Reads(TorchFunctionMode):
         self.watching = False
 
     def __torch_function__(self, function, types, arguments=(), named=None):
-        # The number of tokens is an int, and counted before they leave the CPU.
-        if self.watching and function in self.WAITING and arguments[0].is_floating_point():
+        # The number of tokens is read by int(), before they leave the CPU.
+        counts = function is torch.Tensor.__int__ and not arguments[0].is_floating_point()
+        if self.watching and function in self.WAITING and not counts:
             self.seen.append(function.__name__)
         return function(*arguments, **(named or {}))
 

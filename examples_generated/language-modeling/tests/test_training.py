@@ -4,7 +4,9 @@ import itertools
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -39,6 +41,8 @@ def test_it_learns_one_batch_by_heart(config, monkeypatch):
 def test_losses_are_sums_divided_once(config, monkeypatch):
     """Each step by the number of its own tokens, the small last one too; and so are the losses that are logged."""
     steps = []  # for each: the losses handed to backward(), the sums that the criterion gave, and how many they are of
+    evaluated = [], [], []
+    lowest = {True: [], False: []}  # of the logits in training, and in evaluation
 
     class Watched(nn.Module):
         def __init__(self, criterion):
@@ -47,9 +51,12 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
 
         def forward(self, outputs, next_tokens):
             loss_sum = self.criterion(outputs, next_tokens)
-            if outputs.requires_grad:
-                steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append((next_tokens != IGNORE).sum().item())
+            _, sums, counts = steps[-1] if outputs.requires_grad else evaluated
+            sums.append(loss_sum.item())
+            counts.append((next_tokens != IGNORE).sum().item())
+            lowest[outputs.requires_grad].append(outputs.min().item())
+            halves = zip(outputs.detach().chunk(2), next_tokens.chunk(2), strict=True)
+            assert sum(self.criterion(*half).item() for half in halves) == pytest.approx(sums[-1], rel=1e-3)
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -75,6 +82,10 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(logged, rel=1e-4)
     whole = sum(sum(sums) for _, sums, _ in steps) / sum(sum(counts) for *_, counts in steps)
     assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
+    _, sums, counts = evaluated
+    assert evaluations(config)[0]["val_loss"] == pytest.approx(sum(sums) / sum(counts), rel=1e-4)
+    for values in lowest.values():
+        assert min(values) < 0  # never so after a softmax or a sigmoid, and the loss has its own
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):
@@ -84,19 +95,59 @@ def test_the_same_seed_gives_the_same_run(config, tmp_path):
     assert differences(one["model"], other["model"]) != []
 
 
-def test_every_epoch_takes_every_sample_once_in_a_new_order():
-    batches = EpochBatches(size=23, batch_size=5, seed=0)
-    orders, seeds = [], set()
-    for epoch in range(3):
-        batches.start_at(epoch, batch=0)
-        drawn = list(batches)
-        orders.append([index for _, indices in drawn for index in indices])
-        seeds |= {seed for seed, _ in drawn}
-        assert sorted(orders[-1]) == list(range(23))
-        batches.start_at(epoch, batch=2)
-        assert list(batches) == drawn[2:]
+def test_every_epoch_takes_every_sample_once_in_a_new_order(config, monkeypatch):
+    taken = []
+
+    class Watched(Few):
+        def __getitem__(self, key):
+            taken.append(key)
+            return super().__getitem__(key)
+
+    loader = training.training_loader  # its own Few takes all of the 53
+    monkeypatch.setattr(training, "training_loader", lambda data, config: loader(Watched(data, 53), config))
+    run_to_end(config, epochs=3)
+    size = len(taken) // 3
+    epochs = [taken[:size], taken[size : 2 * size], taken[2 * size :]]
+    orders = [[index for _, indices in epoch for index in indices] for epoch in epochs]
+    for order in orders:
+        assert sorted(order) == list(range(53))
     assert orders[0] != orders[1] != orders[2]
-    assert len(seeds) == 15  # what is random in a batch differs from all others
+    assert len({seed for seed, _ in taken}) == len(taken)  # what is random in a batch differs from all others
+    batches = EpochBatches(53, len(taken[0][1]), config.seed)
+    batches.start_at(epoch=1, batch=2)
+    assert list(batches) == epochs[1][2:]
+
+
+def test_only_training_data_vary(config, monkeypatch):
+    """By the seed that comes with the batch; validation takes them as they are."""
+    made, make = [], training.Windows
+
+    def noted(*arguments, **named):
+        made.append(make(*arguments, **named))
+        return made[-1]
+
+    monkeypatch.setattr(training, "Windows", noted)
+    run_to_end(config, epochs=1)
+    train_set, val_set = made
+    once, again, otherwise = (train_set[seed, list(range(12))] for seed in (1, 1, 2))
+    assert differences(once, again) == []
+    assert differences(once[0], otherwise[0]) != []
+    assert differences(val_set[1, [0, 1, 2]], val_set[2, [0, 1, 2]]) == []
+
+
+def test_validation_data_decide_nothing(config, tmp_path):
+    """Without them, all that is fitted and all that is trained on is the same; and they are others."""
+    folder = Path(shutil.copytree(config.data_dir, tmp_path / "data"))
+    config = replace(config, data_dir=folder)
+    preprocessing = training.Preprocessing.fit(config)
+    train_set, val_set = (training.Windows(config, split, preprocessing) for split in ("train", "val"))
+    indices = list(range(12))
+    assert differences(train_set[0, indices][0], val_set[0, indices][0]) != []
+    next(folder.glob("val.*")).unlink()
+    assert training.Preprocessing.fit(config) == preprocessing
+    alone = training.Windows(config, "train", preprocessing)
+    assert len(alone) == len(train_set)
+    assert differences(alone[0, indices], train_set[0, indices]) == []
 
 
 def test_the_best_checkpoint_is_the_best(config, stop_after, monkeypatch):
@@ -143,7 +194,7 @@ def test_evaluation_does_not_depend_on_the_batches(config):
     model = training.make_model(preprocessing)
     criterion = training.make_criterion()
     results = []
-    for batch_size in (4, 12, 28):
+    for batch_size in (4, 8, 16):  # of 60 windows: each time the last batch is another
         loader = training.evaluation_loader(data, replace(config, batch_size=batch_size))
         metrics = training.Metrics(preprocessing, torch.device("cpu"))
         results.append(evaluation.evaluate(model, loader, criterion, metrics, torch.device("cpu")))
@@ -197,6 +248,20 @@ def test_a_loss_that_is_not_finite_ends_the_run(config):
     assert all(weights.isfinite().all() for weights in last["model"].values())
 
 
+def test_metrics_are_their_formulas(config):
+    preprocessing = replace(training.Preprocessing.fit(config), bytes_per_token=[1, 2, 5])
+    metrics = training.Metrics(preprocessing, torch.device("cpu"))
+    logits = torch.randn(3, 4, 3, generator=torch.Generator().manual_seed(0))
+    next_tokens = torch.tensor([[0, 1, 2, 2], [1, 1, 0, 2], [2, IGNORE, IGNORE, IGNORE]])
+    for batch in (slice(0, 2), slice(2, 3)):
+        metrics.update(logits[batch], next_tokens[batch])
+    real = next_tokens != IGNORE
+    nats = [-row.log_softmax(dim=0)[token].item() for row, token in zip(logits[real], next_tokens[real], strict=True)]
+    n_bytes = 2 * 1 + 3 * 2 + 4 * 5
+    expected = {"bits_per_byte": sum(nats) / math.log(2) / n_bytes, "perplexity": math.exp(sum(nats) / 9)}
+    assert metrics.compute() == pytest.approx(expected)
+
+
 def test_padding_takes_no_part_in_the_loss():
     """Neither in its value nor in its gradient; and the rest has what the formula says."""
     generator = torch.Generator().manual_seed(0)
@@ -214,3 +279,30 @@ def test_padding_takes_no_part_in_the_loss():
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     assert logits.grad.double().allclose(exact.grad, rtol=1e-5, atol=1e-6)
     assert not logits.grad[next_tokens == IGNORE].any()
+
+
+def test_the_targets_are_the_tokens_that_follow(config):
+    preprocessing = training.Preprocessing.fit(config)
+    data = training.Windows(config, "val", preprocessing)
+    tokens, next_tokens = data[0, list(range(len(data)))]
+    n_targets = len(data.ids) - 1
+    assert torch.equal(tokens.flatten()[:n_targets], data.ids[:-1])
+    assert torch.equal(next_tokens.flatten()[:n_targets], data.ids[1:])
+    assert n_targets < next_tokens.numel()
+    assert (next_tokens.flatten()[n_targets:] == IGNORE).all()  # the text ends before its last window does
+    moved, following = training.Windows(config, "val", preprocessing, augment=True)[1, list(range(len(data)))]
+    assert torch.equal(moved[:, 1:], following[:, :-1])
+    in_the_text = data.ids.unfold(0, moved.shape[1] + 1, 1)
+    for window in torch.cat([moved, following[:, -1:]], dim=1):
+        assert (in_the_text == window).all(dim=1).any()
+
+
+def test_no_position_sees_a_later_token(config):
+    preprocessing = training.Preprocessing.fit(config)
+    torch.manual_seed(0)
+    model = training.make_model(preprocessing).eval()
+    tokens = torch.arange(8)[None]
+    other = tokens.clone()
+    other[0, 5] = 99
+    changed = (model(tokens) - model(other)).abs().amax(dim=2)[0] > 1e-6
+    assert changed.tolist() == 5 * [False] + 3 * [True]

@@ -1,13 +1,19 @@
 """A run that was stopped, and went on, ends as one that never stopped."""
 
+import os
+import random
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from conftest import differences, load, run_to_end
+import torch
+from conftest import differences, each_step, load, run_to_end
 
+import evaluate as evaluation
 import train as training
-from checkpoint import save_checkpoint
+from checkpoint import read_checkpoint, save_checkpoint
 from config import Config
 from metrics import Metrics
 from run_folder import KEPT
@@ -19,11 +25,21 @@ def whole(config: Config, tmp_path) -> Config:
     return replace(config, run_dir=tmp_path / "whole")
 
 
+@pytest.fixture
+def draws() -> Iterator[list[tuple[float, ...]]]:
+    """What code of your own might draw after each step, from every random generator."""
+    drawn: list[tuple[float, ...]] = []
+    with each_step(after=lambda _: drawn.append((random.random(), np.random.random(), torch.rand(1).item()))):
+        yield drawn
+
+
 @pytest.mark.parametrize(
     "steps", [[3], [5], [2, 1, 4]], ids=["in an epoch", "at its end", "twice in an epoch and once more"]
 )
-def test_a_stopped_run_ends_the_same(config, whole, stop_after, steps):
+def test_a_stopped_run_ends_the_same(config, whole, stop_after, draws, steps):
     expected = run_to_end(whole, eval_every=2)
+    expected_draws = draws.copy()
+    draws.clear()
     for count in steps:
         stop_after(count)
         with pytest.raises(SystemExit) as stopped:
@@ -31,6 +47,7 @@ def test_a_stopped_run_ends_the_same(config, whole, stop_after, steps):
         assert stopped.value.code == 128 + signal.SIGTERM
     resumed = run_to_end(config, eval_every=2, resume=True)
     assert differences(expected, resumed) == []
+    assert draws == expected_draws
     assert differences(load(whole.run_dir / "best.pt"), load(config.run_dir / "best.pt")) == []
     assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
 
@@ -89,7 +106,7 @@ def test_a_save_that_fails_leaves_the_last_checkpoint(config, monkeypatch):
     before = run_to_end(config)
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(SystemExit, match="No space left on device"):
-        save_checkpoint(config.run_dir / "last.pt", {"model": training.nn.Linear(2, 2)})
+        save_checkpoint(config.run_dir / "last.pt", {"model": torch.nn.Linear(2, 2)})
     assert differences(before, load(config.run_dir / "last.pt")) == []
     assert not list(config.run_dir.glob("*.tmp"))
 
@@ -116,7 +133,7 @@ def test_settings_that_are_meant_hold_from_the_next_step_on(config, whole, stop_
 def test_what_a_run_keeps_to_its_end_cannot_be_changed(config):
     last = run_to_end(config)
     for name in KEPT:
-        training.torch.save(last | {"config": last["config"] | {name: "another"}}, config.run_dir / "last.pt")
+        torch.save(last | {"config": last["config"] | {name: "another"}}, config.run_dir / "last.pt")
         with pytest.raises(SystemExit, match="the run goes on with no other"):
             run_to_end(config, resume=True, accept_changes=True)
 
@@ -124,7 +141,7 @@ def test_what_a_run_keeps_to_its_end_cannot_be_changed(config):
 def test_another_schedule_is_refused(config):
     run_to_end(config)
     last = load(config.run_dir / "last.pt")
-    training.torch.save(last | {"schedule": "another"}, config.run_dir / "last.pt")
+    torch.save(last | {"schedule": "another"}, config.run_dir / "last.pt")
     with pytest.raises(SystemExit, match="made with another schedule"):
         run_to_end(config, resume=True)
 
@@ -157,9 +174,42 @@ def test_a_broken_checkpoint_gets_one_line(config, size):
     run_to_end(config)
     last = config.run_dir / "last.pt"
     if size is None:
-        training.torch.save({"weights": training.torch.zeros(2)}, last)
+        torch.save({"weights": torch.zeros(2)}, last)
     else:
         last.write_bytes(last.read_bytes()[:size])
     with pytest.raises(SystemExit, match="checkpoint") as refused:
         run_to_end(config, resume=True)
     assert "\n" not in str(refused.value)
+
+
+def test_reading_a_checkpoint_runs_no_code(tmp_path):
+    class Code:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "it ran"),)
+
+    torch.save({"model": Code()}, tmp_path / "foreign.pt")
+    with pytest.raises(SystemExit, match="checkpoint"):
+        read_checkpoint(tmp_path / "foreign.pt")
+    assert not (tmp_path / "it ran").exists()
+
+
+def test_a_checkpoint_from_a_gpu_is_read_on_the_cpu(tmp_path, monkeypatch):
+    """Where there is no GPU, and where there is: the model alone decides where its weights go."""
+    path = tmp_path / "last.pt"
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.serialization.location_tag", lambda _: "cuda:0")
+        save_checkpoint(path, {"model": torch.nn.Linear(2, 2)}, config={})
+    assert {weights.device.type for weights in read_checkpoint(path)["model"].values()} == {"cpu"}
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(config):
+    def lack_one(weights):
+        return dict(list(weights.items())[1:])
+
+    last, best = run_to_end(config, epochs=1), load(config.run_dir / "best.pt")
+    torch.save(last | {"model": lack_one(last["model"])}, config.run_dir / "last.pt")
+    with pytest.raises(SystemExit, match="its model does not fit"):
+        run_to_end(config, epochs=1, resume=True)
+    torch.save(best | {"model": lack_one(best["model"])}, config.run_dir / "best.pt")
+    with pytest.raises(SystemExit, match="is of another model"):
+        evaluation.main(evaluation.Arguments(checkpoint=config.run_dir / "best.pt", data_dir=config.data_dir))

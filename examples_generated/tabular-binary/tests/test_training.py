@@ -4,11 +4,13 @@ import itertools
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
-from conftest import Few, differences, each_step, load, run_to_end
+from conftest import Few, differences, load, run_to_end
 from torch import nn
 
 import evaluate as evaluation
@@ -38,6 +40,8 @@ def test_it_learns_one_batch_by_heart(config, monkeypatch):
 def test_losses_are_sums_divided_once(config, monkeypatch):
     """Each step by the number of its own rows, the small last one too; and so are the losses that are logged."""
     steps = []  # for each: the losses handed to backward(), the sums that the criterion gave, and how many they are of
+    evaluated = [], [], []
+    lowest = {True: [], False: []}  # of the logits in training, and in evaluation
 
     class Watched(nn.Module):
         def __init__(self, criterion):
@@ -46,9 +50,12 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
 
         def forward(self, outputs, labels):
             loss_sum = self.criterion(outputs, labels)
-            if outputs.requires_grad:
-                steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append(len(labels))
+            _, sums, counts = steps[-1] if outputs.requires_grad else evaluated
+            sums.append(loss_sum.item())
+            counts.append(len(labels))
+            lowest[outputs.requires_grad].append(outputs.min().item())
+            halves = zip(outputs.detach().chunk(2), labels.chunk(2), strict=True)
+            assert sum(self.criterion(*half).item() for half in halves) == pytest.approx(sums[-1], rel=1e-3)
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -74,18 +81,10 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(logged, rel=1e-4)
     whole = sum(sum(sums) for _, sums, _ in steps) / sum(sum(counts) for *_, counts in steps)
     assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
-
-
-def test_the_gradient_norm_is_that_of_the_step(config):
-    norms = []
-
-    def note(optimizer):
-        gradients = [parameter.grad for group in optimizer.param_groups for parameter in group["params"]]
-        norms.append(nn.utils.get_total_norm(gradients).item())
-
-    with each_step(before=note):
-        run_to_end(config, epochs=1, log_every=1)
-    assert [row["grad_norm"] for row in rows(config) if "loss" in row] == pytest.approx(norms)
+    _, sums, counts = evaluated
+    assert evaluations(config)[0]["val_loss"] == pytest.approx(sum(sums) / sum(counts), rel=1e-4)
+    for values in lowest.values():
+        assert min(values) < 0  # never so after a softmax or a sigmoid, and the loss has its own
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):
@@ -95,19 +94,52 @@ def test_the_same_seed_gives_the_same_run(config, tmp_path):
     assert differences(one["model"], other["model"]) != []
 
 
-def test_every_epoch_takes_every_sample_once_in_a_new_order():
-    batches = EpochBatches(size=23, batch_size=5, seed=0)
-    orders, seeds = [], set()
-    for epoch in range(3):
-        batches.start_at(epoch, batch=0)
-        drawn = list(batches)
-        orders.append([index for _, indices in drawn for index in indices])
-        seeds |= {seed for seed, _ in drawn}
-        assert sorted(orders[-1]) == list(range(23))
-        batches.start_at(epoch, batch=2)
-        assert list(batches) == drawn[2:]
+def test_every_epoch_takes_every_sample_once_in_a_new_order(config, monkeypatch):
+    taken = []
+
+    class Watched(Few):
+        def __getitem__(self, key):
+            taken.append(key)
+            return super().__getitem__(key)
+
+    loader = training.training_loader  # its own Few takes all of the 53
+    monkeypatch.setattr(training, "training_loader", lambda data, config: loader(Watched(data, 53), config))
+    run_to_end(config, epochs=3)
+    size = len(taken) // 3
+    epochs = [taken[:size], taken[size : 2 * size], taken[2 * size :]]
+    orders = [[index for _, indices in epoch for index in indices] for epoch in epochs]
+    for order in orders:
+        assert sorted(order) == list(range(53))
     assert orders[0] != orders[1] != orders[2]
-    assert len(seeds) == 15  # what is random in a batch differs from all others
+    assert len({seed for seed, _ in taken}) == len(taken)  # what is random in a batch differs from all others
+    batches = EpochBatches(53, len(taken[0][1]), config.seed)
+    batches.start_at(epoch=1, batch=2)
+    assert list(batches) == epochs[1][2:]
+
+
+def test_validation_data_decide_nothing(config, tmp_path):
+    """Without them, all that is fitted and all that is trained on is the same; and they are others."""
+    folder = Path(shutil.copytree(config.data_dir, tmp_path / "data"))
+    config = replace(config, data_dir=folder)
+    preprocessing = training.Preprocessing.fit(config)
+    train_set, val_set = (training.Rows(config, split, preprocessing) for split in ("train", "val"))
+    indices = list(range(12))
+    assert differences(train_set[0, indices][0], val_set[0, indices][0]) != []
+    next(folder.glob("val.*")).unlink()
+    assert training.Preprocessing.fit(config) == preprocessing
+    alone = training.Rows(config, "train", preprocessing)
+    assert len(alone) == len(train_set)
+    assert differences(alone[0, indices], train_set[0, indices]) == []
+
+
+def test_the_weights_of_the_loss_are_counted_in_training(config):
+    run_to_end(config, epochs=1)
+    preprocessing = training.Preprocessing.fit(config)
+    labels = training.Rows(config, "train", preprocessing).labels
+    yes = (labels == 1).double().mean(dim=0).reshape(-1)
+    expected = (1 - yes) / yes
+    counted = load(config.run_dir / "best.pt")["criterion"]["pos_weight"]
+    assert counted.tolist() == pytest.approx(expected.tolist())
 
 
 def test_the_best_checkpoint_is_the_best(config, stop_after, monkeypatch):
@@ -154,7 +186,7 @@ def test_evaluation_does_not_depend_on_the_batches(config):
     model = training.make_model(preprocessing)
     criterion = training.make_criterion(training.pos_weight(data.labels))
     results = []
-    for batch_size in (3, 10, 30):
+    for batch_size in (4, 8, 16):  # of 60 rows: each time the last batch is another
         loader = training.evaluation_loader(data, replace(config, batch_size=batch_size))
         metrics = training.Metrics(preprocessing, torch.device("cpu"))
         results.append(evaluation.evaluate(model, loader, criterion, metrics, torch.device("cpu")))
@@ -212,3 +244,12 @@ def test_a_loss_that_is_not_finite_ends_the_run(config):
     last = load(config.run_dir / "last.pt")  # as the first epoch left it
     assert last["progress"]["epoch"] == 1
     assert all(weights.isfinite().all() for weights in last["model"].values())
+
+
+def test_metrics_are_their_formulas(config):
+    metrics = training.Metrics(training.Preprocessing.fit(config), torch.device("cpu"))
+    logits, labels = torch.tensor([2.0, 0.3, -1.0, -3.0, 0.2, -0.1, 1.0]), torch.tensor([1.0, 1, 0, 0, 0, 1, 1])
+    for batch in (slice(0, 5), slice(5, 7)):
+        metrics.update(logits[batch], labels[batch])
+    # 0.2 is a wrong yes and -0.1 a missed one; of the 12 pairs of yes and no, these two are in the wrong order.
+    assert metrics.compute() == pytest.approx({"accuracy": 5 / 7, "f1": 6 / 8, "auroc": 11 / 12})

@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,11 @@ def config(data_dir: Path, tmp_path: Path) -> Config:
 
 
 class Few(Dataset):
-    """Some of a data set, taken at even distances."""
+    """Some of a data set, taken at even distances up to its last."""
 
     def __init__(self, full: Dataset, size: int) -> None:
         self.full = full
-        self.chosen = [i * len(full) // size for i in range(size)]
+        self.chosen = [((i + 1) * len(full) - 1) // size for i in range(size)]
 
     def __getitem__(self, key: tuple[int, list[int]]) -> Any:
         seed, indices = key
@@ -70,18 +70,14 @@ def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stop_after() -> Iterator[Callable[[int], None]]:
     """stop_after(n): the n-th optimizer step from now is followed by a SIGTERM, as a cluster sends it."""
-    with ExitStack() as armed:
+    armed: list[Iterator[int]] = []
 
-        def arm(steps: int) -> None:
-            left = iter(range(steps - 1, -1, -1))
+    def count(_: torch.optim.Optimizer) -> None:
+        if 0 in [next(left, None) for left in armed]:
+            os.kill(os.getpid(), 15)
 
-            def count(_: torch.optim.Optimizer) -> None:
-                if next(left, None) == 0:
-                    os.kill(os.getpid(), 15)
-
-            armed.enter_context(each_step(after=count))
-
-        yield arm
+    with each_step(after=count):
+        yield lambda steps: armed.append(iter(range(steps - 1, -1, -1)))
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """The order of a step, and what it costs."""
 
 import itertools
+import json
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -31,7 +33,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
         def logged(*arguments, **named):
             log.append(word)
-            return original(*arguments, **named)
+            length = len(log)
+            result = original(*arguments, **named)
+            del log[length:]  # what it calls itself
+            return result
 
         monkeypatch.setattr(owner, name, logged)
 
@@ -49,6 +54,24 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(training, "make_scheduler", watched_scheduler)
     with each_step(before=lambda _: log.append("step")):
         yield log
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
+    """The models that training makes."""
+    made: list[nn.Module] = []
+    make_model = training.make_model
+
+    def kept(*arguments, **settings):
+        made.append(make_model(*arguments, **settings))
+        return made[-1]
+
+    monkeypatch.setattr(training, "make_model", kept)
+    return made
+
+
+def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weights.detach().clone() for name, weights in model.named_parameters()}
 
 
 def test_the_order_of_a_step(config, calls):
@@ -83,20 +106,61 @@ def test_every_parameter_is_trained_once_and_only_matrices_decay(config):
             assert group["weight_decay"] == (config.weight_decay if parameter.ndim >= 2 else 0)
 
 
-def test_a_step_changes_every_parameter(config, monkeypatch):
-    models = []
-    make_model = training.make_model
-
-    def kept(*arguments, **settings):
-        models.append(make_model(*arguments, **settings))
-        before.update({name: value.clone() for name, value in models[-1].named_parameters()})
-        return models[-1]
-
-    before: dict[str, torch.Tensor] = {}
-    monkeypatch.setattr(training, "make_model", kept)
-    run_to_end(config, epochs=1)
-    same = [name for name, value in models[0].named_parameters() if torch.equal(before[name], value)]
+def test_a_step_changes_every_parameter(config, models):
+    """Of those that the model has when it is trained, whatever it had when it was made."""
+    before = []
+    with each_step(before=lambda _: before.append(weights_of(models[0]))):
+        run_to_end(config, epochs=1)
+    after = weights_of(models[0])
+    same = [name for name, weights in before[0].items() if torch.equal(weights, after[name])]
     assert same == []
+
+
+def gradients_of_each_step(config, models, **changes) -> list[dict[str, torch.Tensor]]:
+    """As the optimizer gets them, of a run whose weights stand still."""
+    steps = []
+
+    def note(_):
+        named = models[-1].named_parameters()
+        steps.append({name: weights.grad.clone() for name, weights in named if weights.grad is not None})
+
+    with each_step(before=note):
+        run_to_end(config, epochs=1, lr=1e-12, log_every=1, overwrite=True, **changes)
+    return steps
+
+
+def test_gradients_are_clipped_to_what_was_set(config, models):
+    """Each by itself; the norm that is logged is the one before."""
+    whole = gradients_of_each_step(config, models, max_grad_value=1e9)
+    norms = [nn.utils.get_total_norm(gradients.values()).item() for gradients in whole]
+    limit = 0.5 * min(max(gradient.abs().max().item() for gradient in gradients.values()) for gradients in whole)
+    clipped = gradients_of_each_step(config, models, max_grad_value=limit)
+    for before, after in zip(whole, clipped, strict=True):
+        for name, gradient in before.items():
+            assert (gradient.clamp(-limit, limit) - after[name]).abs().max() < 1e-3 * limit, name
+    rows = map(json.loads, (config.run_dir / "metrics.jsonl").read_text().splitlines())
+    assert [row["grad_norm"] for row in rows if "grad_norm" in row] == pytest.approx(norms, rel=1e-4)
+
+
+def test_no_step_keeps_the_graph_of_an_earlier_one(config, monkeypatch):
+    """They would fill the memory, step by step."""
+    losses, alive = [], []
+    make_criterion = training.make_criterion
+
+    def note(criterion, arguments, loss_sum):
+        if loss_sum.requires_grad:
+            alive.append(sum(loss() is not None for loss in losses))
+            losses.append(weakref.ref(loss_sum))
+
+    def watched(*weights):
+        criterion = make_criterion(*weights)
+        criterion.register_forward_hook(note)
+        return criterion
+
+    monkeypatch.setattr(training, "make_criterion", watched)
+    run_to_end(config, log_every=1000)
+    assert len(losses) >= 10
+    assert max(alive) == 1  # the one before, until its variable has the new one
 
 
 class Reads(TorchFunctionMode):

@@ -3,7 +3,9 @@
 import itertools
 import json
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -37,6 +39,7 @@ def test_it_learns_one_batch_by_heart(config, monkeypatch):
 def test_losses_are_sums_divided_once(config, monkeypatch):
     """Each step by the number of its own rows, the small last one too; and so are the losses that are logged."""
     steps = []  # for each: the losses handed to backward(), the sums that the criterion gave, and how many they are of
+    evaluated = [], [], []
 
     class Watched(nn.Module):
         def __init__(self, criterion):
@@ -45,9 +48,11 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
 
         def forward(self, outputs, targets):
             loss_sum = self.criterion(outputs, targets)
-            if outputs.requires_grad:
-                steps[-1][1].append(loss_sum.item())
-                steps[-1][2].append(len(targets))
+            _, sums, counts = steps[-1] if outputs.requires_grad else evaluated
+            sums.append(loss_sum.item())
+            counts.append(len(targets))
+            halves = zip(outputs.detach().chunk(2), targets.chunk(2), strict=True)
+            assert sum(self.criterion(*half).item() for half in halves) == pytest.approx(sums[-1], rel=1e-3)
             return loss_sum
 
     make_criterion, zero_grad = training.make_criterion, torch.optim.Optimizer.zero_grad
@@ -73,6 +78,8 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(logged, rel=1e-4)
     whole = sum(sum(sums) for _, sums, _ in steps) / sum(sum(counts) for *_, counts in steps)
     assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
+    _, sums, counts = evaluated
+    assert evaluations(config)[0]["val_loss"] == pytest.approx(sum(sums) / sum(counts), rel=1e-4)
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):
@@ -82,19 +89,42 @@ def test_the_same_seed_gives_the_same_run(config, tmp_path):
     assert differences(one["model"], other["model"]) != []
 
 
-def test_every_epoch_takes_every_sample_once_in_a_new_order():
-    batches = EpochBatches(size=23, batch_size=5, seed=0)
-    orders, seeds = [], set()
-    for epoch in range(3):
-        batches.start_at(epoch, batch=0)
-        drawn = list(batches)
-        orders.append([index for _, indices in drawn for index in indices])
-        seeds |= {seed for seed, _ in drawn}
-        assert sorted(orders[-1]) == list(range(23))
-        batches.start_at(epoch, batch=2)
-        assert list(batches) == drawn[2:]
+def test_every_epoch_takes_every_sample_once_in_a_new_order(config, monkeypatch):
+    taken = []
+
+    class Watched(Few):
+        def __getitem__(self, key):
+            taken.append(key)
+            return super().__getitem__(key)
+
+    loader = training.training_loader  # its own Few takes all of the 53
+    monkeypatch.setattr(training, "training_loader", lambda data, config: loader(Watched(data, 53), config))
+    run_to_end(config, epochs=3)
+    size = len(taken) // 3
+    epochs = [taken[:size], taken[size : 2 * size], taken[2 * size :]]
+    orders = [[index for _, indices in epoch for index in indices] for epoch in epochs]
+    for order in orders:
+        assert sorted(order) == list(range(53))
     assert orders[0] != orders[1] != orders[2]
-    assert len(seeds) == 15  # what is random in a batch differs from all others
+    assert len({seed for seed, _ in taken}) == len(taken)  # what is random in a batch differs from all others
+    batches = EpochBatches(53, len(taken[0][1]), config.seed)
+    batches.start_at(epoch=1, batch=2)
+    assert list(batches) == epochs[1][2:]
+
+
+def test_validation_data_decide_nothing(config, tmp_path):
+    """Without them, all that is fitted and all that is trained on is the same; and they are others."""
+    folder = Path(shutil.copytree(config.data_dir, tmp_path / "data"))
+    config = replace(config, data_dir=folder)
+    preprocessing = training.Preprocessing.fit(config)
+    train_set, val_set = (training.Rows(config, split, preprocessing) for split in ("train", "val"))
+    indices = list(range(12))
+    assert differences(train_set[0, indices][0], val_set[0, indices][0]) != []
+    next(folder.glob("val.*")).unlink()
+    assert training.Preprocessing.fit(config) == preprocessing
+    alone = training.Rows(config, "train", preprocessing)
+    assert len(alone) == len(train_set)
+    assert differences(alone[0, indices], train_set[0, indices]) == []
 
 
 def test_the_best_checkpoint_is_the_best(config, stop_after, monkeypatch):
@@ -141,7 +171,7 @@ def test_evaluation_does_not_depend_on_the_batches(config):
     model = training.make_model(preprocessing)
     criterion = training.make_criterion()
     results = []
-    for batch_size in (3, 10, 30):
+    for batch_size in (4, 8, 16):  # of 60 rows: each time the last batch is another
         loader = training.evaluation_loader(data, replace(config, batch_size=batch_size))
         metrics = training.Metrics(preprocessing, torch.device("cpu"))
         results.append(evaluation.evaluate(model, loader, criterion, metrics, torch.device("cpu")))
@@ -219,3 +249,18 @@ def test_a_loss_that_is_not_finite_ends_the_run(config):
     last = load(config.run_dir / "last.pt")  # as the first epoch left it
     assert last["progress"]["epoch"] == 1
     assert all(weights.isfinite().all() for weights in last["model"].values())
+
+
+def test_metrics_are_their_formulas(config):
+    preprocessing = replace(training.Preprocessing.fit(config), target_mean=50.0, target_std=4.0)
+    metrics = training.Metrics(preprocessing, torch.device("cpu"))
+    predictions, targets = torch.tensor([0.0, 1, -1, 2, 0.5]), torch.tensor([1.0, 1, 0, 0, -1])
+    for batch in (slice(0, 4), slice(4, 5)):
+        metrics.update(predictions[batch], targets[batch])
+    assert metrics.compute() == pytest.approx(
+        {
+            "mae": 4 * (1 + 0 + 1 + 2 + 1.5) / 5,
+            "rmse": 4 * ((1 + 0 + 1 + 4 + 2.25) / 5) ** 0.5,
+            "r2": 1 - (1 + 0 + 1 + 4 + 2.25) / 2.8,  # the targets' squares around their mean, 0.2
+        }
+    )

@@ -1,0 +1,76 @@
+"""Your data and your model as train.py puts them together, for check.py."""
+
+import os
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from batches import BadData, Loader, training_loader
+from checkpoint import load_weights
+from config import Config
+from data import Preprocessing, Rows
+from evaluate import make_criterion, pos_weight
+from model import make_model
+from train import seed_all
+
+# "ok", "warning" or "wrong", and one line: what was seen, why it matters, what to do.
+Finding = tuple[str, str]
+
+
+@dataclass
+class Project:
+    """Data, model and loss, and the first batch of the first epoch."""
+
+    config: Config
+    device: torch.device
+    preprocessing: Preprocessing
+    splits: dict[str, Rows]  # train and val
+    train_loader: Loader
+    steps_per_epoch: int
+    indices: list[int]  # of the rows in the batch
+    features: Tensor
+    labels: Tensor
+    model: nn.Module
+    criterion: nn.Module
+    logits: Tensor = field(init=False)  # of the batch, once the model has been given it
+    uses: dict[nn.Parameter, bool] = field(init=False)  # in that forward pass; whether torch keeps track of them
+
+    def outputs_of(self, model: nn.Module, features: Tensor) -> Tensor:
+        """The logits, in the precision of train.py."""
+        features = features.to(self.device)
+        return model(features)
+
+    def loss_of(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean over the rows, as train.py divides it."""
+        labels = labels.to(logits.device)
+        return self.criterion(logits, labels) / len(labels)
+
+
+def put_together(config: Config) -> Project:
+    seed_all(config.seed)
+    if config.deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
+    device = torch.accelerator.current_accelerator() or torch.device("cpu")
+    preprocessing = Preprocessing.fit(config)
+    splits = {split: Rows(config, split, preprocessing) for split in ("train", "val")}
+    train_set = splits["train"]
+    train_loader = training_loader(train_set, config)
+    steps_per_epoch = len(train_loader)
+    key = next(iter(train_loader.sampler))
+    try:
+        features, labels = train_set[key]
+    except BadData as error:
+        raise SystemExit(str(error)) from None
+    model = make_model(preprocessing).to(device)
+    if config.init_from:
+        load_weights(config.init_from, model)
+    criterion = make_criterion(pos_weight(train_set.labels)).to(device)
+    of_batch = key[1], features, labels
+    return Project(config, device, preprocessing, splits, train_loader, steps_per_epoch, *of_batch, model, criterion)
+
+
+def listed(names: list[str]) -> str:
+    """A few of them, and how many more."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
