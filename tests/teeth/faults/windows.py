@@ -19,7 +19,8 @@ def counts_samples(facts: Facts) -> bool:
 
 def divisor(facts: Facts) -> str:
     """What the loss of a step is divided by."""
-    return f"n_{facts['counted']}" if facts["gradient_accumulation"] else facts["count"]
+    number = f"n_{facts['counted']}" if facts["gradient_accumulation"] else facts["count"]
+    return f"max({number}, 1)" if facts["ignores"] else number
 
 
 def of_a_batch(facts: Facts) -> str:
