@@ -124,6 +124,9 @@ def strike(warm: Warm, project: Path, output: Path, command: list[str], blow: Bl
 
 def wrong(blow: Blow, status: int, said: str) -> str:
     """What is wrong with the way in which a run has ended."""
+    if blow.signum == signal.SIGINT and status == -signal.SIGINT and "KeyboardInterrupt" in said:
+        # Python's own answer to Ctrl-C, as long as train.py is not there yet.
+        return "it listened by then" if "parameters on" in said else ""
     for word in ("Traceback", "Error", "Exception", "Warning"):
         if word in said:
             return f"it printed {word}"

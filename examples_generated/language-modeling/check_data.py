@@ -34,7 +34,7 @@ def repeated_text(project: Project) -> Iterator[Finding]:
     # Some texts repeat themselves by nature; then a split does not share more with the other than with itself.
     repeated = 1 - len(train.unique()) / max(len(train), 1)
     if shared > 0.05 + 2 * repeated:
-        seen = f"{shared:.0%} of val.txt, in stretches of 64 tokens, stand in train.txt too"
+        seen = f"{100 * shared:.0f}% of val.txt, in stretches of 64 tokens, stand in train.txt too"
         yield "warning", f"{seen}: they make the scores too good; leave them in one of the two"
 
 

@@ -104,7 +104,7 @@ def speed(project: Project) -> Iterator[Finding]:
             break
     share = waited / (waited + worked)
     minutes = (waited + worked) / steps * len(project.train_loader) * project.config.epochs / 60
-    seen = f"{share:.0%} of the time is spent waiting for data, with --num-workers {workers} on {cores} cores"
+    seen = f"{100 * share:.0f}% of the time is spent waiting for data, with --num-workers {workers} on {cores} cores"
     if share > 0.5 and workers < cores - 1:
         yield "warning", f"{seen}: the device idles; give --num-workers {cores - 1}"
     else:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TypeVar
 
 # Windows has no SIGUSR1; schedulers elsewhere send it some time before they kill.
@@ -66,8 +67,13 @@ def leave_signals_to_the_parent(_worker: int) -> None:
     """A signal to the whole process group reaches the loader's workers too: they go on until the parent has saved."""
     for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
-    # A parent that is killed leaves a batch half handed over. A traceback of that would pass for the reason.
-    sys.excepthook = lambda *_: None
+    sys.excepthook = _but_not_of_the_connection
+
+
+def _but_not_of_the_connection(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A parent that is killed leaves a batch half handed over; a traceback of that would pass for the reason."""
+    if not issubclass(kind, ConnectionError | EOFError):
+        sys.__excepthook__(kind, error, trace)
 
 
 def end_with_the_reader() -> None:

@@ -6,11 +6,6 @@ Usage:
     python train.py --help       every setting
 """
 
-import signal
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C in the seconds that the imports take: no traceback
-
 import itertools
 import math
 import os
