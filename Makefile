@@ -8,7 +8,7 @@ GPU_PYTHON ?= $(BIN)/python
 # Threads that have nothing to do sleep. By default they spin, and on busy cores training then takes many times as long.
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test test-pairs test-storm test-gpu examples bench report lint clean
+.PHONY: demo test test-pairs test-teeth test-storm test-evidence test-gpu examples evidence bench report lint clean
 
 # A project from the default answers, generated and trained.
 demo: $(INSTALLED)
@@ -30,9 +30,17 @@ test: $(INSTALLED) lint
 test-pairs: $(INSTALLED)
 	$(BIN)/pytest tests/test_pairs.py --pairs 1/1 $(if $(ONLY),-k $(ONLY)-,-n 2 --dist worksteal)
 
+# Every fault in every form of project: under an hour. Writes README's table anew. ONLY="shuffle off" tries one fault.
+test-teeth: $(INSTALLED)
+	$(BIN)/pytest tests/test_teeth.py --teeth 1/1 -n 2 --dist loadgroup $(if $(ONLY),-k "$(ONLY)",--teeth-table README.md)
+
 # Kills runs of nine projects 25 times each, at any moment: some ten minutes.
 test-storm: $(INSTALLED)
 	$(BIN)/pytest tests/test_storm.py --storm 25 -n 2 --dist worksteal
+
+# Makes the runs of docs/what-breaks.md again, and compares.
+test-evidence: $(INSTALLED)
+	$(BIN)/pytest tests/test_evidence.py --evidence 1/1
 
 test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
 	$(GPU_PYTHON) -m pytest -m gpu tests/test_gpu.py
@@ -41,6 +49,10 @@ test-gpu: $(if $(filter $(BIN)/%,$(GPU_PYTHON)),$(INSTALLED))
 examples: $(INSTALLED)
 	$(BIN)/plainloop examples
 	$(BIN)/plainloop choices --markdown README.md
+
+# Writes docs/what-breaks.md, from runs that it makes: some ten minutes.
+evidence: $(INSTALLED)
+	$(BIN)/python bench/evidence.py
 
 bench: $(INSTALLED)
 	$(BIN)/python bench/step.py

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from projects import Warm
+from teeth.table import by_fault, write_into
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             metavar="K/N",
             help=f"the K-th of N shares of test_{suite}.py; without it, one of {shares}, another after each commit",
         )
+    parser.addoption("--teeth-table", type=Path, metavar="FILE", help="write what test_teeth.py found into a README")
     parser.addoption("--storm", type=int, default=6, metavar="N", help="how often test_storm.py kills each of its runs")
     parser.addoption(
         "--storm-seed",
@@ -84,17 +86,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     caught = [value for report in passed for name, value in report.user_properties if name == "teeth"]
     if caught:
         terminalreporter.section("faults, and the tests of the projects that catch them")
-        for line in teeth_table(caught):
+        for line in by_fault(caught):
             terminalreporter.line(line)
-
-
-def teeth_table(caught: list[tuple[str, str, str]]) -> list[str]:
-    """Fault, the forms in which it was caught, and by which test; in Markdown."""
-    tests: dict[tuple[str, str], list[str]] = {}
-    for fault, form, test in caught:
-        tests.setdefault((fault, test), []).append(form)
-    rows = [f"| {fault} | {', '.join(forms)} | `{test.partition('::')[2]}` |" for (fault, test), forms in tests.items()]
-    return ["| fault | in | caught by |", "|---|---|---|", *rows]
+    if file := terminalreporter.config.getoption("teeth_table"):
+        write_into(file, caught)
 
 
 @pytest.fixture(scope="session")
