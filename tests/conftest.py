@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from projects import Warm
-from teeth.table import by_fault, write_into
+from teeth.table import by_fault, by_test
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,7 +89,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for line in by_fault(caught):
             terminalreporter.line(line)
     if file := terminalreporter.config.getoption("teeth_table"):
-        write_into(file, caught)
+        from plainloop.tables import put_into
+
+        put_into(file, "\n".join(by_test(caught)), "teeth")
 
 
 @pytest.fixture(scope="session")

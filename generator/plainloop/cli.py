@@ -43,7 +43,7 @@ def project_diff(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 def choices(arguments: argparse.Namespace) -> int:
     """The questions and what can be answered."""
     if arguments.markdown:
-        tables.put_into(arguments.markdown)
+        tables.put_into(arguments.markdown, tables.markdown())
     else:
         print(tables.terminal())
     return 0

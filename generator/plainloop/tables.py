@@ -81,13 +81,11 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-BEGIN, END = "<!-- choices -->\n", "<!-- end of choices -->"
-
-
-def put_into(file: Path) -> None:
-    """Write the tables between the two comments that mark their place in a file."""
-    before, begin, rest = file.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not end:
-        raise AnswerError(f"{file} has no place for the tables: it takes the lines {BEGIN.strip()} and {END}")
-    file.write_text(f"{before}{begin}{markdown()}\n{end}{after}", encoding="utf-8")
+def put_into(file: Path, text: str, name: str = "choices") -> None:
+    """Write a text between the two comments that mark its place in a file."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = file.read_text(encoding="utf-8").partition(begin)
+    _, ends, after = rest.partition(end)
+    if not found or not ends:
+        raise AnswerError(f"{file} has no place for the tables: it takes the lines {begin.strip()} and {end}")
+    file.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")

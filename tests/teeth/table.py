@@ -1,12 +1,9 @@
-"""What test_teeth.py has found, as tables in Markdown. Imports nothing that takes time: every run of pytest does."""
+"""What test_teeth.py has found, as tables in Markdown."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 Caught = tuple[str, str, str]
 """A fault, the form of the project that it was put into, and the test of that project that failed."""
-
-BEGIN, END = "<!-- teeth -->", "<!-- end of teeth -->"
 
 
 def by_fault(caught: Iterable[Caught]) -> list[str]:
@@ -28,10 +25,3 @@ def by_test(caught: Iterable[Caught]) -> list[str]:
         f"| `{test.partition('::')[2]}` | {'; '.join(f'{fault} ({forms})' for fault, forms in faults.items())} |"
         for test, faults in sorted(rows.items(), key=lambda row: -sum(row[1].values()))
     ]
-
-
-def write_into(file: Path, caught: Iterable[Caught]) -> None:
-    """Put the table of a page between its marks."""
-    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    file.write_text("\n".join([before + BEGIN, *by_test(caught), END + after]), encoding="utf-8")
