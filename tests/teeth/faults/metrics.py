@@ -102,7 +102,7 @@ fault(NO_EVAL, GOES_ON, "predict.py", lambda facts: facts["data_kind"] == "langu
 )
 def _(code: Code, facts: Facts) -> None:
     if facts["data_kind"] == "table":
-        code.add("features = (features - features.mean(0)) / features.std(0)", after="features = …")
+        code.replace("preprocessing.features(…)", "torch.nn.functional.normalize(…)")
     elif facts["data_kind"] == "series":
         code.add("series = (series - series.mean(0)) / series.std(0)", after="series = …")
     else:
