@@ -41,7 +41,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     """Each step by the number of its own rows, the small last one too; and so are the losses that are logged."""
     steps = []  # for each: the losses handed to backward(), the sums that the criterion gave, and how many they are of
     evaluated = [], [], []
-    lowest = {True: [], False: []}  # of the logits in training, and in evaluation
+    extremes = {True: [], False: []}  # of the logits in training, and in evaluation
 
     class Watched(nn.Module):
         def __init__(self, criterion):
@@ -53,7 +53,7 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             _, sums, counts = steps[-1] if outputs.requires_grad else evaluated
             sums.append(loss_sum.item())
             counts.append(len(labels))
-            lowest[outputs.requires_grad].append(outputs.min().item())
+            extremes[outputs.requires_grad] += [outputs.min().item(), outputs.max().item()]
             halves = zip(outputs.detach().chunk(2), labels.chunk(2), strict=True)
             assert sum(self.criterion(*half).item() for half in halves) == pytest.approx(sums[-1], rel=1e-3)
             return loss_sum
@@ -83,8 +83,8 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert evaluations(config)[0]["train_loss"] == pytest.approx(whole, rel=1e-4)
     _, sums, counts = evaluated
     assert evaluations(config)[0]["val_loss"] == pytest.approx(sum(sums) / sum(counts), rel=1e-4)
-    for values in lowest.values():
-        assert min(values) < 0  # never so after a softmax or a sigmoid, and the loss has its own
+    for values in extremes.values():
+        assert min(values) < 0 or max(values) > 1  # never so after a softmax or a sigmoid, and the loss has its own
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):

@@ -7,7 +7,7 @@ MODES = "test_step.py::test_training_and_evaluation_use_their_own_mode"
 GRAPHS = "test_step.py::test_no_step_keeps_the_graph_of_an_earlier_one"
 WAITS = "test_step.py::test_a_step_never_waits_for_the_device"
 
-WHILE = "while progress.epoch …"
+WHILE = "while not finished(…)…"
 VALIDATE = "def validate() -> None"
 
 
