@@ -26,7 +26,7 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="inductor-")
 os.environ["COPIER_SETTINGS_PATH"] = str(ROOT / "tests" / "copier-settings.yml")
 
 
-SHARES = {"pairs": 12, "teeth": 12}
+SHARES = {"pairs": 12, "teeth": 12, "evidence": 12}
 """Into how many shares the long suites are split: `make test` takes one, another after each commit."""
 
 

@@ -1,0 +1,458 @@
+"""What docs/what-breaks.md shows and says. The figures in the texts are those of the runs: `{label[quantity]}`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one run differs from the others of its picture."""
+
+    flags: tuple[str, ...] = ()
+    fault: str = ""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    stopped_after: int = 0
+    """It is stopped after so many steps, and goes on with --resume."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture with its text."""
+
+    title: str
+    panels: tuple[str, ...]
+    text: str
+    runs: Mapping[str, Run]
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    logarithmic: tuple[str, ...] = ()
+    table: tuple[str, ...] = ()
+
+    @property
+    def slug(self) -> str:
+        """The name of its files."""
+        words = "".join(letter if letter.isalnum() else " " for letter in self.title.lower())
+        return "-".join(words.split())
+
+
+def fault(name: str, stopped_after: int = 0, **rest: Any) -> Shown:
+    """A fault of tests/teeth, beside the loop without it."""
+    runs = {"right": Run(stopped_after=stopped_after), "wrong": Run(fault=name, stopped_after=stopped_after)}
+    return Shown(title=name, runs=runs, **rest)
+
+
+EACH_STEP = ("--log-every", "1")
+THREE = ("--epochs", "3", *EACH_STEP)
+
+FP16 = {"task": "tabular-regression", "optimizer": "sgd", "scheduler": "step", "amp": "fp16"}
+TEXTS = {"task": "text-classification"}
+VALUES = {"task": "tabular-regression"}
+
+LESSONS = [
+    Shown(
+        title="Three learning rates",
+        flags=THREE,
+        panels=("loss", "val_loss"),
+        logarithmic=("loss", "val_loss"),
+        runs={"0.003": Run(("--lr", "3e-3")), "0.00001": Run(("--lr", "1e-5")), "0.3": Run(("--lr", "0.3"))},
+        table=("loss", "val_loss", "val_accuracy"),
+        text="""All three start from the same initial weights. At 0.00001 the loss has hardly moved by the end: it
+would get there, some hundred times later. At 0.3 the first steps throw the weights far off, and the
+rest of the run is spent on the way back. Look at the first steps of a run before you wait for its
+last.""",
+    ),
+    Shown(
+        title="With and without zero_grad",
+        answers={"optimizer": "sgd", "gradient_clipping": "off"},
+        flags=THREE,
+        panels=("grad_norm", "loss"),
+        logarithmic=("grad_norm",),
+        runs={"with": Run(), "without": Run(fault="zero_grad missing")},
+        table=("grad_norm", "loss", "val_accuracy"),
+        text="""`backward()` adds to what is in `.grad`: without `zero_grad()` each step follows the sum of all
+gradients since the beginning. The norm of the gradient says so at once, {without[grad_norm]} at the
+end instead of {with[grad_norm]}; the loss alone looks like a rate that is too high. With Adam and
+clipping, which both forgive a wrong length, this very fault costs a little accuracy and nothing
+else is to be seen.""",
+    ),
+    Shown(
+        title="Learning rate 100",
+        flags=THREE,
+        panels=("loss", "grad_norm"),
+        logarithmic=("loss", "grad_norm"),
+        runs={"at 0.003": Run(("--lr", "3e-3")), "at 100": Run(("--lr", "100"))},
+        table=("loss", "largest loss"),
+        text="""The loss is {at_100[largest loss]} before it stops being a number at all; then the run stops and
+names the step and the layer. Nothing of that reaches best.pt or last.pt. `python check.py --lr 100`
+says so before the run.""",
+    ),
+    Shown(
+        title="Clipping on and off",
+        answers={"optimizer": "sgd"},
+        flags=("--lr", "0.3", *THREE),
+        panels=("loss", "grad_norm"),
+        logarithmic=("grad_norm",),
+        runs={"on": Run(), "off": Run(answers={"gradient_clipping": "off"})},
+        table=("loss", "largest grad_norm", "val_loss", "val_accuracy"),
+        text="""A rate that is too high for the first steps. The norm is that before clipping. At step 10 a large
+gradient makes a step too far, and the next one is larger still; it takes the rest of the run to
+come back from there. Clipping takes such steps in the same direction, but no further than the
+others.""",
+    ),
+    Shown(
+        title="The schedule in the wrong loop",
+        flags=THREE,
+        panels=("lr", "val_loss"),
+        runs={"each step": Run(), "each epoch": Run(fault="scheduler that counts steps in the epoch loop")},
+        table=("largest lr", "val_loss", "val_accuracy"),
+        text="""Planned in optimizer steps and stepped once an epoch: three epochs are three steps of the plan, and
+the run ends within its warm-up, at the highest rate instead of near zero. The loss falls all the
+same; the accuracy is {each_epoch[val_accuracy]} instead of {each_step[val_accuracy]}.""",
+    ),
+    Shown(
+        title="Last against best",
+        answers={**TEXTS, "scheduler": "constant"},
+        flags=("--epochs", "12"),
+        panels=("train_loss", "val_loss", "val_accuracy"),
+        runs={"one run": Run()},
+        table=("train_loss", "val_loss", "least val_loss"),
+        text="""The training loss falls to the end. The validation loss was {one_run[least val_loss]} at its least
+and is {one_run[val_loss]} at the end, and that is what somebody gets who keeps the last weights.
+`best.pt` holds the former, `last.pt` the latter.""",
+    ),
+]
+
+FAULTS_SHOWN = [
+    fault(
+        "zero_grad between backward and step",
+        flags=THREE,
+        panels=("loss", "grad_norm", "val_accuracy"),
+        text="""The step sees gradients of zero, and nothing of the data: the weights only decay. The loss stays
+where it began, at {wrong[loss]}. The logged norm, taken before, looks as it should.""",
+    ),
+    fault(
+        "zero_grad only once an epoch",
+        answers={"optimizer": "sgd", "gradient_clipping": "off"},
+        flags=THREE,
+        panels=("grad_norm", "loss"),
+        logarithmic=("grad_norm",),
+        text="""The norm grows through each epoch and falls at its end. In short epochs it looks like learning.""",
+    ),
+    fault(
+        "step before backward",
+        flags=THREE,
+        panels=("loss", "val_loss", "val_accuracy"),
+        text="""Each step takes the gradients that zero_grad has just cleared: nothing but the decay of the weights
+moves them.""",
+    ),
+    fault(
+        "loss not divided",
+        answers={"optimizer": "sgd", "gradient_clipping": "off"},
+        flags=THREE,
+        panels=("grad_norm", "loss"),
+        logarithmic=("grad_norm", "loss"),
+        text="""The criterion gives a sum over the batch. Undivided, the gradient is 64 times as long, and so is a
+step of SGD. With Adam, or with clipping by norm, the same fault is next to invisible: both undo the
+length.""",
+    ),
+    fault(
+        "clip before unscale",
+        answers=FP16,
+        panels=("loss", "val_loss", "grad_norm"),
+        logarithmic=("grad_norm",),
+        text="""In float16 the gradients are scaled up, by 65,536 at first. Clipped before that is undone, what
+remains of them is divided by the scale, and the model hardly moves: R² would be that of the mean.""",
+    ),
+    fault(
+        "scheduler that counts epochs in the batch loop",
+        answers={**VALUES, "scheduler": "step"},
+        panels=("lr", "val_loss"),
+        logarithmic=("lr",),
+        text="""A schedule planned in epochs, stepped at each batch: the rate is down to {wrong[lr]} before the
+model has seen the data more than a few times, and what looks like convergence is standstill.""",
+    ),
+    fault(
+        "scheduler missing",
+        flags=THREE,
+        panels=("lr", "val_loss"),
+        text="""Made, saved, restored, never stepped. The rate stays at the first step of the warm-up, and the loss
+falls, slowly enough to look like a hard problem.""",
+    ),
+    fault(
+        "scheduler stepped twice",
+        flags=THREE,
+        panels=("lr", "val_loss"),
+        text="""Once where it belongs, and once more in a helper. The cosine is over in half of the run, and the
+other half is spent near zero.""",
+    ),
+    fault(
+        "plateau scheduler with the wrong mode",
+        answers={"scheduler": "plateau", "monitor": "metric"},
+        flags=("--epochs", "12"),
+        panels=("lr", "val_accuracy"),
+        logarithmic=("lr",),
+        text="""It waits for the accuracy to fall. Every improvement counts as none, and the rate goes down while
+the model gets better.""",
+    ),
+    fault(
+        "metric handed to a scheduler that takes it for an epoch",
+        answers={**VALUES, "scheduler": "cosine"},
+        panels=("lr", "val_loss"),
+        text="""`scheduler.step(value)` is right for a plateau. Other schedulers of torch take the value for an
+epoch, without an error: the rate follows the metric and not the plan.""",
+    ),
+    fault(
+        "optimizer without some of the parameters",
+        flags=THREE,
+        panels=("loss", "val_loss", "val_accuracy"),
+        text="""What the optimizer was not given stays as it was initialised, and the rest learns around it: a loss
+of {wrong[loss]} instead of {right[loss]}, which nobody would take for a fault.""",
+    ),
+    fault(
+        "train() missing after evaluation",
+        answers=TEXTS,
+        flags=("--eval-every", "10"),
+        panels=("train_loss", "val_loss"),
+        text="""From the first evaluation to the end of the epoch the model trains without dropout: better on the
+training data, and sooner; worse on the others, later.""",
+    ),
+    fault(
+        "eval() missing",
+        answers=TEXTS,
+        panels=("val_loss", "val_accuracy"),
+        text="""The model is the same, to the bit, and its score is not: dropout strikes during evaluation too.""",
+    ),
+    fault(
+        "evaluation on the training split, by the loop",
+        answers=TEXTS,
+        panels=("val_loss", "val_accuracy"),
+        text="""The curve of somebody who is about to be disappointed. It falls with the training loss, and never
+turns.""",
+    ),
+    fault(
+        "the validation loss as the mean of batch means",
+        answers={"task": "tabular-classification"},
+        flags=("--batch-size", "17"),
+        panels=("val_loss",),
+        text="""36 validation rows, evaluated in batches of 34: the last two weigh as much as all the others. The
+training is the same; the number by which the best weights are chosen is not.""",
+    ),
+    fault(
+        "softmax or sigmoid at the end of the model",
+        flags=THREE,
+        panels=("loss", "val_loss", "val_accuracy"),
+        text="""The loss takes the softmax of what has been through one. For ten classes it cannot fall below ln(1 +
+9/e) = 1.46, the gradients are small, and yet the accuracy comes near the right one's: nobody looks
+for a fault.""",
+    ),
+    fault(
+        "0.5 as threshold on logits in the metrics",
+        answers={"task": "tabular-classification", "labels": "binary"},
+        panels=("val_loss", "val_accuracy"),
+        text="""A logit of 0.5 is a probability of 0.62. The losses are equal, and so is every weight; the accuracy
+differs by the few that lie between.""",
+    ),
+    fault(
+        "(N, 1) against (N), by the model",
+        answers=VALUES,
+        panels=("val_loss", "val_r2"),
+        text="""A column of predictions against a row of targets makes a square of differences, each prediction
+against every target. What makes it least is the mean of all targets for everyone. The sum over the
+square is a hundred times too large, so that R² says {wrong[val_r2]}; torch warns, once, among the
+other lines.""",
+    ),
+    fault(
+        "metrics in standardised units",
+        answers=VALUES,
+        panels=("val_loss", "val_mae"),
+        text="""The model predicts the target in standard deviations. Reported like that, the error looks small; in
+the target's own unit it is {right[val_mae]}.""",
+    ),
+    fault(
+        "padding counted in the step's divisor",
+        answers={"task": "token-classification"},
+        flags=("--epochs", "2", *EACH_STEP),
+        panels=("grad_norm", "loss", "val_f1"),
+        text="""Only the first token of a word has a tag. Divided by all positions, gradient and reported loss are
+too small, more so the more unequal the texts of a batch are. The loss looks far better and the
+model is a little worse.""",
+    ),
+    fault(
+        "augmentation of validation data, by the loop",
+        flags=THREE,
+        panels=("val_loss", "val_accuracy"),
+        text="""The training is the same; the validation images are moved at random too, and are harder than those
+that the model will meet.""",
+    ),
+    fault(
+        "shuffle off",
+        flags=THREE,
+        panels=("loss", "val_loss", "val_accuracy"),
+        text="""The files lie in folders, a class each. Unshuffled, a batch holds one class, and the model learns to
+say the one that it has seen last.""",
+    ),
+    fault(
+        "the target is the token itself",
+        answers={"task": "language-modeling"},
+        flags=("--epochs", "1", "--log-every", "5"),
+        panels=("loss",),
+        text="""Inputs and targets without the shift. The model only has to copy, and does: nothing is wrong with
+the curve except that it is too good.""",
+    ),
+    fault(
+        "attention sees the future",
+        answers={"task": "language-modeling"},
+        flags=("--epochs", "4", "--log-every", "20"),
+        panels=("loss", "val_loss"),
+        text="""The causal mask is missing: what is to be predicted stands in the input. The loss is
+{wrong[val_loss]} instead of {right[val_loss]}, on validation data too; no score shows that the
+model has nothing to look at when it writes by itself.""",
+    ),
+    fault(
+        "EMA update missing",
+        answers={"ema": True},
+        flags=THREE,
+        panels=("val_loss", "val_accuracy"),
+        text="""The average of the weights is evaluated and saved, and still holds the weights of the beginning.""",
+    ),
+    fault(
+        "EMA update once a batch instead of once a step",
+        answers={"ema": True, "gradient_accumulation": True},
+        flags=THREE,
+        panels=("val_loss", "val_accuracy"),
+        text="""Of the four batches of a step, three find the weights unchanged: the average runs after them four
+times as fast. The numbers hardly differ, and the average smooths a quarter as much as it was asked
+to.""",
+    ),
+    fault(
+        "optimizer not in the checkpoint",
+        flags=THREE,
+        stopped_after=35,
+        panels=("loss", "grad_norm", "val_loss"),
+        text="""Both runs are stopped after step 35 and go on. Without its moments Adam takes steps of full size in
+the direction of a single batch. It recovers, and the run is another than the one that was stopped.""",
+    ),
+    fault(
+        "scheduler not in the checkpoint",
+        flags=THREE,
+        stopped_after=35,
+        panels=("lr", "loss", "val_loss"),
+        text="""Both runs are stopped after step 35 and go on. The schedule starts anew, with its warm-up, and never
+comes to its end. In a run as short as this the higher rate even helps; it is not the run that was
+planned, and the next comparison rests on it.""",
+    ),
+]
+
+NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
+    "The curve is that of one above, or near it": (
+        "clip missing",
+        "clip before backward",
+        "clip after the step",
+        "unscale missing",
+        "EMA update only once an epoch",
+        "softmax or sigmoid before the training loss",
+        "softmax or sigmoid before the validation loss",
+        "(N, 1) against (N), by the data",
+        "augmentation of validation data, by the data",
+        "evaluation on the training split, by evaluate.py",
+        "evaluation on the training split, by the data",
+        "validation rows among the training rows",
+        "the training loss reported as the mean of batch means",
+        "metrics as means over batches",
+        "train() only before the first epoch",
+        "scheduler that counts steps stepped once a batch",
+        "plateau scheduler given the training loss",
+        "plateau scheduler given another metric than the monitored one",
+        "loss divided per batch and by the number of batches",
+        "a mean divided again",
+    ),
+    "It is about what is kept, or about a run that goes on": (
+        "last weights kept, not the best",
+        "best kept by reference",
+        "best compared the wrong way round",
+        "best forgotten on resume",
+        "patience forgotten on resume",
+        "ema not in the checkpoint",
+        "train_loss not in the checkpoint",
+        "progress not in the checkpoint",
+        "metrics_file not in the checkpoint",
+        "scaler not in the checkpoint",
+        "criterion not in the checkpoint",
+        "model not restored",
+        "Python's generator not in the checkpoint",
+        "NumPy's generator not in the checkpoint",
+        "torch's generator not in the checkpoint",
+        "position in the epoch lost on resume",
+        "scheduler made after the optimizer was loaded",
+        "checkpoint written in place",
+        "no fsync before the rename",
+        "weights_only off",
+        "map_location missing",
+        "strict=False",
+        "strict=False for the average",
+    ),
+    "It costs time or memory, or precision, and the curve is the same": (
+        "no-grad missing in evaluation",
+        "loss kept with its graph",
+        "item() in every step",
+        "float() in every step",
+        "tensor printed in every step",
+        "tensor in an if in every step",
+        "right answers counted in every step",
+        "autocast around backward",
+        "autocast missing",
+    ),
+    "It weighs a few samples or a few steps wrongly": (
+        "clip once a batch instead of once a step",
+        "gradient that the optimizer never zeroes in the clip norm",
+        "layer replaced after the optimizer was made",
+        "EMA update before the step",
+        "loss of the last, smaller batch divided by the full size",
+        "loss of the last, shorter step divided by the full number of batches",
+        "batches of the last, shorter step left out",
+        "the last batch left out of evaluation",
+        "scheduler before the step",
+        "plateau scheduler before the evaluation",
+        "step past the scaler",
+        "scaler switched off",
+        "scaler update missing",
+    ),
+    "It reports another number than it says, or predicts with another model": (
+        "logged gradient norm taken after clipping",
+        "padding counted in the validation loss",
+        "padding counted in the metrics",
+        "0.5 as threshold on logits in predict.py",
+        "predict.py without eval()",
+        "predict.py scales its inputs in its own way",
+        "predict.py in standardised units",
+        "the class beside it in predict.py",
+    ),
+    "It makes the model see too little or too much of the data": (
+        "the same order in every epoch, by the sampler",
+        "the same order in every epoch, by the loop",
+        "the sampler never told where to start",
+        "the same augmentation in every epoch",
+        "the same augmentation in every batch",
+        "statistics, vocabulary or classes of all data",
+        "targets shifted twice, by the loop",
+        "targets shifted twice, by the data",
+        "the future begins in the history",
+        "padding is a target",
+        "padding looked at",
+        "void counted in the loss",
+        "void has a probability",
+        "loss weights counted on validation",
+        "loss weights forgotten",
+    ),
+    "Only L-BFGS, which asks for the loss many times in a step, can have it": (
+        "zero_grad outside of the closure",
+        "closure without backward",
+        "closure that returns the sum of the losses",
+        "scheduler in the closure",
+        "dropout that differs from one call of the closure to the next",
+        "curvature kept from one batch to the next",
+        "loss of a step taken from its last evaluation",
+    ),
+}
+"""The faults without a picture, by the reason."""
