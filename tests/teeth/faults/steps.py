@@ -117,7 +117,16 @@ def _(code: Code, facts: Facts) -> None:
     code.rewrite(CLIP, "nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)", norm)
 
 
-@fault("optimizer without some of the parameters", "test_step.py::test_every_parameter_is_trained_once")
+def makes_no_state(facts: Facts) -> bool:
+    """Whether the optimizer is made without state; with it, a parameter that is left out ends in an error."""
+    return not (facts["optimizer"] == "sgd" and facts["amp"] == "fp16")
+
+
+@fault(
+    "optimizer without some of the parameters",
+    "test_step.py::test_every_parameter_is_trained_once",
+    possible=makes_no_state,
+)
 def _(code: Code, facts: Facts) -> None:
     if facts["closure"]:
         matrices = "[parameter for parameter in model.parameters() if parameter.ndim >= 2]"
