@@ -77,7 +77,7 @@ def main(arguments: Arguments) -> None:
     criterion = make_criterion()
     metrics = Metrics(preprocessing, device)
     values = evaluate(model, loader, criterion, metrics, device)
-    end_with_the_reader()
+    end_with_the_reader()  # not before: a broken pipe to a worker must be an error
     for name, value in values.items():
         print(f"{arguments.split}_{name} {value:.6f}")
     print()

@@ -119,10 +119,10 @@ class RunFolder:
         begun = progress["epoch"] + (progress["batch"] > 0)
         if self.config.epochs < begun:
             raise SystemExit(f"--epochs {self.config.epochs}: {self.last} has come to epoch {begun}: give that or more")
-        for name in sorted(changes.keys() & KEPT):
+        if kept := sorted(changes.keys() & KEPT):
+            listed = ", ".join(f"--{name.replace('_', '-')} was {changes[name][0]}" for name in kept)
             raise SystemExit(
-                f"--{name.replace('_', '-')} was {changes[name][0]} in {self.last}, and the run goes on with no other:"
-                f" give that, or {from_weights}"
+                f"{listed} in {self.last}, and the run goes on with no other: give that, or {from_weights}"
             )
         if changes and not self.config.accept_changes:
             listed = ", ".join(
@@ -209,7 +209,7 @@ def _lock(path: Path) -> Any:
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    except OSError:
+    except (BlockingIOError, PermissionError):  # others say that this file system has no locks: `refusal` names them
         raise SystemExit(f"{path.parent} is in use by another process: choose another --run-dir") from None
     return file
 

@@ -36,11 +36,12 @@ def explain(
         model.load_state_dict(make_model(preprocessing).state_dict())
     keys = itertools.islice(loader.sampler, run.config.accumulate)
     stage = first_bad_stage((loader.dataset[key] for key in keys), model, criterion, device)
-    again = "--resume --accept-changes" if run.last.exists() else "--overwrite"
-    return (
+    seen = (
         f"the loss of step {step} is not finite. Its batch, made again with {weights}: {stage}."
-        f" What was saved before is good. To try a lower rate: {again} --lr {run.config.lr / 10:g}"
+        " What was saved before is good."
     )
+    again = "--resume --accept-changes" if run.last.exists() else "--overwrite"
+    return f"{seen} To try a lower rate: {again} --lr {run.config.lr / 10:g}"
 
 
 def first_bad_stage(

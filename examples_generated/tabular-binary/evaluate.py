@@ -76,7 +76,7 @@ def main(arguments: Arguments) -> None:
     criterion.load_state_dict(checkpoint["criterion"])  # the weights that were counted in training
     metrics = Metrics(preprocessing, device)
     values = evaluate(model, loader, criterion, metrics, device)
-    end_with_the_reader()
+    end_with_the_reader()  # not before: a broken pipe to a worker must be an error
     for name, value in values.items():
         print(f"{arguments.split}_{name} {value:.6f}")
     print()

@@ -53,25 +53,26 @@ class StopSignals:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """A stop signal that comes in between reaches this process at the end, and what is started in between never."""
-    if hasattr(signal, "pthread_sigmask"):  # not on Windows
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    """Workers that start in here get no stop signal before they ignore it; this process gets it at the end."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def leave_signals_to_the_parent(_worker: int) -> None:
     """A signal to the whole process group reaches the loader's workers too: they go on until the parent has saved."""
     for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
-    sys.excepthook = _but_not_of_the_connection
+    sys.excepthook = _hide_the_lost_parent
 
 
-def _but_not_of_the_connection(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A parent that is killed leaves a batch half handed over; a traceback of that would pass for the reason."""
+def _hide_the_lost_parent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The thread that hands over batches reports here if the parent has been killed meanwhile: no fault of its own."""
     if not issubclass(kind, ConnectionError | EOFError):
         sys.__excepthook__(kind, error, trace)
 

@@ -86,7 +86,7 @@ def restore(checkpoint: Mapping[str, Any], state: Mapping[str, Stateful], path: 
             ) from error
     try:
         _set_random_states(checkpoint["random"])
-    except (KeyError, RuntimeError, TypeError, ValueError):
+    except (LookupError, RuntimeError, TypeError, ValueError):
         raise SystemExit(
             f"{path}: this version of Python, NumPy or torch does not take the states of its random generators:"
             f" start from its weights with --init-from {path}"

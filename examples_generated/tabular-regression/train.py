@@ -157,12 +157,11 @@ def train(config: Config) -> None:
                 progress.batch += 1
                 progress.step += 1
                 if progress.step % config.log_every == 0:
-                    lr = optimizer.param_groups[0]["lr"]
                     run.metrics.write(
                         epoch=progress.epoch + 1,
                         step=progress.step,
                         loss=train_loss.of_interval(),
-                        lr=lr,
+                        lr=optimizer.param_groups[0]["lr"],
                         grad_norm=grad_norm.item(),
                     )
                 if evaluation_due(progress, config):
@@ -207,7 +206,7 @@ def make_optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
 
 
 def finished(progress: Progress, config: Config) -> bool:
-    # Patience that runs out within an epoch lets it end: so does a run that goes on from there.
+    # Between epochs only: the one in which patience runs out is completed, after a resume too.
     out_of_patience = not progress.batch and progress.evaluations_since_best >= config.patience
     return progress.epoch >= config.epochs or out_of_patience
 

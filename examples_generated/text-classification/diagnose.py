@@ -11,6 +11,8 @@ from data import Preprocessing
 from model import make_model
 from run_folder import RunFolder
 
+IN_THE_DATA = "the data hold NaN or infinity: look for where"
+
 
 def explain(
     step: int,
@@ -33,11 +35,14 @@ def explain(
         torch.manual_seed(run.config.seed)
         model.load_state_dict(make_model(preprocessing).state_dict())
     stage = first_bad_stage([loader.dataset[next(iter(loader.sampler))]], model, criterion, device)
-    again = "--resume --accept-changes" if run.last.exists() else "--overwrite"
-    return (
+    seen = (
         f"the loss of step {step} is not finite. Its batch, made again with {weights}: {stage}."
-        f" What was saved before is good. To try a lower rate: {again} --lr {run.config.lr / 10:g}"
+        " What was saved before is good."
     )
+    if stage == IN_THE_DATA:
+        return seen
+    again = "--resume --accept-changes" if run.last.exists() else "--overwrite"
+    return f"{seen} To try a lower rate: {again} --lr {run.config.lr / 10:g}"
 
 
 def first_bad_stage(
@@ -53,7 +58,7 @@ def first_bad_stage(
         tokens = {name: tensor.to(device) for name, tensor in tokens.items()}
         labels = labels.to(device)
         if not labels.isfinite().all():
-            return "the labels hold NaN or infinity: look for them in the data"
+            return IN_THE_DATA
         with torch.autocast(device.type, dtype=torch.float16):
             logits = model(**tokens)
             loss = criterion(logits, labels) / len(labels)

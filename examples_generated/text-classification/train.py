@@ -164,12 +164,11 @@ def train(config: Config) -> None:
                 progress.batch += 1
                 progress.step += 1
                 if progress.step % config.log_every == 0:
-                    lr = optimizer.param_groups[0]["lr"]
                     run.metrics.write(
                         epoch=progress.epoch + 1,
                         step=progress.step,
                         loss=train_loss.of_interval(),
-                        lr=lr,
+                        lr=optimizer.param_groups[0]["lr"],
                         grad_norm=grad_norm.item(),
                     )
                 if evaluation_due(progress, config):
