@@ -3,10 +3,14 @@
 import csv
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from modules import imported_from
 
 pytestmark = pytest.mark.xdist_group("check")
 
@@ -335,8 +339,8 @@ PLANTS = {
         [replace("model.py", ".squeeze(-1)", ".squeeze(-1).sigmoid()")],
         [],
         1,
-        "the model ends in sigmoid, and the loss applies its own to what it is given: it would learn slowly and never be"
-        " sure; leave the sigmoid out of model.py",
+        "the model ends in sigmoid, and the loss applies its own to what it is given: it would learn slowly and never"
+        " be sure; leave the sigmoid out of model.py",
     ),
     "a ReLU before a number": (
         NUMBER,
@@ -563,9 +567,9 @@ PLANTS = {
     "another constant column": (
         TABLE,
         [a_column(lambda i: "7")],
-        ["--ignore", "island"],
+        ["--ignore", "ash"],
         0,
-        "or give --ignore island added",
+        "or give --ignore ash added",
     ),
     "an empty column": (NUMBER, [a_column(lambda i: "")], [], 0, "added never differs from row to row"),
     "a class that training lacks": (IMAGES, [drop_class("train")], [], 1, "no training images of 3"),
@@ -641,6 +645,48 @@ def test_a_programming_error_keeps_its_traceback(warm, project, tmp_path):
     said = warm.run(folder, "check.py", status=1)
     assert "Traceback" in said
     assert "Linaer" in said
+
+
+def test_no_gradient_takes_up_memory_once_the_model_has_been_looked_at(project, monkeypatch):
+    """Each trial that follows has a model and gradients of its own; the device must hold no others."""
+    folder = project(**TABLE)
+    monkeypatch.chdir(folder)
+    with imported_from(folder, "check_setup", "check_model", "config") as [setup, looks, config]:
+        made = setup.put_together(config.Config())
+        moved = []
+        monkeypatch.setattr(made.model, "cpu", lambda: moved.append(True))
+        for look_at in looks.LOOKS_AT_MODEL:
+            assert not moved
+            assert not [finding for finding in look_at(made) if finding[0] != "ok"]
+        assert moved
+        assert all(parameter.grad is None for parameter in made.model.parameters())
+        assert not hasattr(made, "logits"), "it holds all activations"
+
+
+def test_a_closed_output_ends_it_without_a_word(project):
+    with subprocess.Popen(
+        [sys.executable, "check.py"],
+        cwd=project(**TABLE),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.close()  # as `head` does
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert not said
+
+
+def test_a_folder_that_cannot_be_written_gets_one_line(warm, project, tmp_path):
+    no_folder = tmp_path / "file"
+    no_folder.touch()
+    said = warm.run(project(**IMAGES), "check.py", "--run-dir", no_folder / "run", status=1)
+    assert f"{no_folder / 'check.png'} cannot be written" in said
+    assert "Traceback" not in said
+
+
+def test_the_sheet_of_images_goes_beside_the_run(warm, project, tmp_path):
+    said = warm.run(project(**IMAGES), "check.py", "--run-dir", tmp_path / "runs" / "one")
+    assert (tmp_path / "runs" / "check.png").exists(), said
 
 
 def test_the_same_is_said_again(warm, project):
