@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from batches import BadData, EpochBatches
 from check_setup import Finding, Project, listed
+from run_folder import refusal
 
 SECONDS = 3
 """For each split; what is not reached by then is not looked at."""
@@ -27,19 +27,20 @@ def one_sample(project: Project) -> Iterator[Finding]:
     for panel, image, label in zip(panels, project.images, project.labels, strict=False):
         panel.imshow((image - image.min()).permute(1, 2, 0) / (image.max() - image.min()).clamp(min=1e-6))
         panel.set_title(classes[int(label)], parse_math=False)
-    sheet = Path("runs/check.png")
-    sheet.parent.mkdir(exist_ok=True)
-    figure.savefig(sheet)
+    sheet = project.config.run_dir.parent / "check.png"
+    with refusal(sheet, "choose another --run-dir"):
+        sheet.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(sheet)
     yield "ok", f"{sheet} shows training images, as the model sees them, with their classes: have a look"
 
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project, project.images)
+    yield from about_inputs(project.images)
     yield from about_targets(project, project.images, project.labels)
 
 
-def about_inputs(project: Project, images: Tensor) -> Iterator[Finding]:
+def about_inputs(images: Tensor) -> Iterator[Finding]:
     seen = described("images", images)
     if images.dtype != torch.float32:
         yield "wrong", f"{seen}: the model's weights are float32, and images must be; convert them in data.py"
@@ -119,7 +120,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, images: Tensor, labels: Tensor) -> list[str]:
-    found = (*about_inputs(project, images), *about_targets(project, images, labels))
+    found = (*about_inputs(images), *about_targets(project, images, labels))
     return [line for verdict, line in found if verdict == "wrong"]
 
 
@@ -136,13 +137,12 @@ def place(project: Project, split: str, index: int) -> str:
 
 
 def classes(project: Project, train: Look, val: Look) -> Iterator[Finding]:
-    """A class that training lacks is never predicted; one that validation lacks is never measured."""
+    """A class that validation lacks is never measured."""
     names = project.preprocessing.classes
-    for look in (train, val):
-        missing = [name for name, count in zip(names, look.counts.tolist(), strict=True) if not count]
-        if missing and len(look.indices) == look.size:
-            lost = "it cannot be learnt" if look is train else "nothing says how well it is learnt"
-            yield "warning", f"{look.split} has no images of {listed(missing)}: {lost}; add some, or leave it out"
+    missing = [name for name, count in zip(names, val.counts.tolist(), strict=True) if not count]
+    if missing and len(val.indices) == val.size:
+        seen = f"val has no images of {listed(missing)}"
+        yield "warning", f"{seen}: nothing says how well it is learnt; add some, or leave it out"
     fewest, most = int(train.counts.argmin()), int(train.counts.argmax())
     seen = f"from {train.counts[fewest]:,} of {names[fewest]} to {train.counts[most]:,} of {names[most]}"
     yield "ok", f"images of a class in train: {seen}"

@@ -28,7 +28,6 @@ class Project:
     splits: dict[str, Images]  # train and val, as they are without augmentation
     train_loader: Loader
     steps_per_epoch: int
-    indices: list[int]  # of the images in the batch
     images: Tensor
     labels: Tensor
     model: nn.Module
@@ -69,8 +68,18 @@ def put_together(config: Config) -> Project:
     if config.init_from:
         load_weights(config.init_from, model)
     criterion = make_criterion()
-    of_batch = key[1], images, labels
-    return Project(config, device, preprocessing, splits, train_loader, steps_per_epoch, *of_batch, model, criterion)
+    return Project(
+        config=config,
+        device=device,
+        preprocessing=preprocessing,
+        splits=splits,
+        train_loader=train_loader,
+        steps_per_epoch=steps_per_epoch,
+        images=images,
+        labels=labels,
+        model=model,
+        criterion=criterion,
+    )
 
 
 def listed(names: list[str]) -> str:

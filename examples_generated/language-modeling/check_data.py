@@ -49,7 +49,7 @@ def stretches(ids: Tensor) -> Tensor:
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
     yield from about_inputs(project, project.tokens)
-    yield from about_targets(project, project.tokens, project.next_tokens)
+    yield from about_targets(project.tokens, project.next_tokens)
 
 
 def about_inputs(project: Project, tokens: Tensor) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def about_inputs(project: Project, tokens: Tensor) -> Iterator[Finding]:
         yield "ok", seen
 
 
-def about_targets(project: Project, tokens: Tensor, next_tokens: Tensor) -> Iterator[Finding]:
+def about_targets(tokens: Tensor, next_tokens: Tensor) -> Iterator[Finding]:
     seen = described("next_tokens", next_tokens)
     if next_tokens.dtype != torch.int64 or next_tokens.shape != tokens.shape:
         yield "wrong", f"{seen}: they must be like tokens in shape and type; correct them in data.py"
@@ -123,7 +123,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, tokens: Tensor, next_tokens: Tensor) -> list[str]:
-    found = (*about_inputs(project, tokens), *about_targets(project, tokens, next_tokens))
+    found = (*about_inputs(project, tokens), *about_targets(tokens, next_tokens))
     return [line for verdict, line in found if verdict == "wrong"]
 
 

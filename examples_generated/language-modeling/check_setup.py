@@ -29,7 +29,6 @@ class Project:
     splits: dict[str, Windows]  # train and val, as they are without augmentation
     train_loader: Loader
     steps_per_epoch: int
-    indices: list[int]  # of the windows in the batch
     tokens: Tensor
     next_tokens: Tensor
     model: nn.Module
@@ -71,8 +70,18 @@ def put_together(config: Config) -> Project:
     if config.init_from:
         load_weights(config.init_from, model)
     criterion = make_criterion()
-    of_batch = key[1], tokens, next_tokens
-    return Project(config, device, preprocessing, splits, train_loader, steps_per_epoch, *of_batch, model, criterion)
+    return Project(
+        config=config,
+        device=device,
+        preprocessing=preprocessing,
+        splits=splits,
+        train_loader=train_loader,
+        steps_per_epoch=steps_per_epoch,
+        tokens=tokens,
+        next_tokens=next_tokens,
+        model=model,
+        criterion=criterion,
+    )
 
 
 def listed(names: list[str]) -> str:

@@ -24,7 +24,7 @@ class Trial:
     def __init__(self, project: Project, *, dropout: bool) -> None:
         seed_all(project.config.seed)
         self.losses: list[float] = []  # of each forward pass
-        self.project, self.model = project, copy.deepcopy(project.model).train()
+        self.project, self.model = project, copy.deepcopy(project.model).to(project.device).train()
         for module in self.model.modules():
             if isinstance(module, nn.modules.dropout._DropoutNd) and not dropout:
                 module.p = 0.0

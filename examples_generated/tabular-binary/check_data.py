@@ -33,17 +33,18 @@ def constant_columns(project: Project) -> Iterator[Finding]:
     columns = read_table(file).drop(columns=[project.config.target, *project.config.ignore])
     constant = [name for name in columns if columns[name].nunique(dropna=False) == 1]
     if constant:
-        seen = f"{file} has the same in every row of {listed(constant)}"
-        yield "warning", f"{seen}: it says nothing; correct it, or give --ignore {' '.join(constant)}"
+        ignored = " ".join([*project.config.ignore, *constant])
+        seen = f"{file}: {listed(constant)} never differs from row to row"
+        yield "warning", f"{seen}, so it says nothing: correct it, or give --ignore {ignored}"
 
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project, project.features)
-    yield from about_targets(project, project.features, project.labels)
+    yield from about_inputs(project.features)
+    yield from about_targets(project.features, project.labels)
 
 
-def about_inputs(project: Project, features: Tensor) -> Iterator[Finding]:
+def about_inputs(features: Tensor) -> Iterator[Finding]:
     seen = described("features", features)
     if features.dtype != torch.float32:
         yield "wrong", f"{seen}: the model's weights are float32, and features must be; convert them in data.py"
@@ -59,7 +60,7 @@ def about_inputs(project: Project, features: Tensor) -> Iterator[Finding]:
         yield "ok", seen
 
 
-def about_targets(project: Project, features: Tensor, labels: Tensor) -> Iterator[Finding]:
+def about_targets(features: Tensor, labels: Tensor) -> Iterator[Finding]:
     seen = described("labels", labels)
     if labels.dtype != torch.float32 or labels.shape != (len(features),):
         yield "wrong", f"{seen}: the loss takes labels (N,) of type float32; correct them in data.py"
@@ -110,7 +111,7 @@ def look_through(project: Project, split: str) -> Look:
             break
         try:
             features, labels = dataset[seed, indices]
-            if faults(project, features, labels):
+            if faults(features, labels):
                 look.fault = first_fault(project, split, indices)
                 break
         except BadData as error:
@@ -121,15 +122,15 @@ def look_through(project: Project, split: str) -> Look:
     return look
 
 
-def faults(project: Project, features: Tensor, labels: Tensor) -> list[str]:
-    found = (*about_inputs(project, features), *about_targets(project, features, labels))
+def faults(features: Tensor, labels: Tensor) -> list[str]:
+    found = (*about_inputs(features), *about_targets(features, labels))
     return [line for verdict, line in found if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:
     """Which one it is, of a batch in which something is wrong."""
     for index in indices:
-        if found := faults(project, *project.splits[split][0, [index]]):
+        if found := faults(*project.splits[split][0, [index]]):
             break
     return f"{place(project, split, index)}: {found[0]}"
 
@@ -139,13 +140,12 @@ def place(project: Project, split: str, index: int) -> str:
 
 
 def classes(project: Project, train: Look, val: Look) -> Iterator[Finding]:
-    """A class that training lacks is never predicted; one that validation lacks is never measured."""
+    """A class that validation lacks is never measured."""
     names = project.preprocessing.classes
-    for look in (train, val):
-        missing = [name for name, count in zip(names, look.counts.tolist(), strict=True) if not count]
-        if missing and len(look.indices) == look.size:
-            lost = "it cannot be learnt" if look is train else "nothing says how well it is learnt"
-            yield "warning", f"{look.split} has no rows of {listed(missing)}: {lost}; add some, or leave it out"
+    missing = [name for name, count in zip(names, val.counts.tolist(), strict=True) if not count]
+    if missing and len(val.indices) == val.size:
+        seen = f"val has no rows of {listed(missing)}"
+        yield "warning", f"{seen}: nothing says how well it is learnt; add some, or leave it out"
     fewest, most = int(train.counts.argmin()), int(train.counts.argmax())
     seen = f"from {train.counts[fewest]:,} of {names[fewest]} to {train.counts[most]:,} of {names[most]}"
     yield "ok", f"rows of a class in train: {seen}"

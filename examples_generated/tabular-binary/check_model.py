@@ -100,7 +100,7 @@ def forward_pass(project: Project) -> Iterator[Finding]:
             logits = project.outputs_of(project.model, project.features)
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, ValueError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         yield "wrong", f"the model does not take the batch ({raised_at(error)}): correct model.py or data.py"
         return
     project.logits, project.uses = logits, uses.tracked
@@ -135,8 +135,9 @@ def last_layer(project: Project) -> Iterator[Finding]:
     while step is not None and operation(step) in PASSED_ON:
         step = step.next_functions[0][0]
     if step is not None and operation(step) in ACTIVATIONS:
-        seen = f"the model ends in {operation(step).lower()}, and the loss applies its own to what it is given"
-        yield "wrong", f"{seen}: it would learn slowly and never be sure; let model.py return what goes in there"
+        activation = operation(step).lower()
+        seen = f"the model ends in {activation}, and the loss applies its own to what it is given"
+        yield "wrong", f"{seen}: it would learn slowly and never be sure; leave the {activation} out of model.py"
 
 
 def operation(step: Any) -> str:
@@ -224,6 +225,10 @@ def optimizer(project: Project) -> Iterator[Finding]:
         yield "wrong", f"{seen}: they are not saved with it; see make_optimizer() in train.py"
     else:
         yield "ok", f"the optimizer holds the model's {len(trained)} trained parameter tensors and no others"
+    # Nothing looks at them after this, and they take up the device's memory: its copies need the room.
+    del project.logits, project.uses
+    project.model.zero_grad()
+    project.model.cpu()
 
 
 LOOKS_AT_MODEL = (parameters, forward_pass, last_layer, first_loss, gradients, optimizer)

@@ -5,6 +5,9 @@ Usage:
     python check.py --data-dir mine     it takes the flags of train.py
 """
 
+import os
+import sys
+
 import torch
 import tyro
 
@@ -13,31 +16,45 @@ from check_model import LOOKS_AT_MODEL
 from check_setup import Finding, put_together
 from check_training import LOOKS_AT_TRAINING
 from config import Config
-from stopping import end_with_the_reader
 
 
 def check(config: Config) -> None:
     project = put_together(config)
     to_fix: list[Finding] = []
+
+    def note(verdict: str, line: str) -> None:
+        say(f"{verdict:8} {line}")
+        if verdict != "ok":
+            to_fix.append((verdict, line))
+
     for look_at in (*LOOKS_AT_DATA, *LOOKS_AT_MODEL, *LOOKS_AT_TRAINING):
         try:
             for verdict, line in look_at(project):
-                print(f"{verdict:8} {line}", flush=True)
-                if verdict != "ok":
-                    to_fix.append((verdict, line))
+                note(verdict, line)
         except torch.OutOfMemoryError:
-            to_fix.append(("wrong", f"{project.device} is out of memory: lower --batch-size {config.batch_size}"))
+            note("wrong", f"{project.device} is out of memory: lower --batch-size {config.batch_size}")
         if any(verdict == "wrong" for verdict, _ in to_fix):
             break  # what follows rests on it
     if to_fix:
-        print("\nto fix:")
+        say("\nto fix:")
         for verdict, line in to_fix:
-            print(f"{verdict:8} {line}")
+            say(f"{verdict:8} {line}")
     if any(verdict == "wrong" for verdict, _ in to_fix):
         raise SystemExit(1)
-    print("\nwhere that is as you mean it: python train.py" if to_fix else "next: python train.py")
+    say(f"\n{'if these are as you want them' if to_fix else 'next'}: python train.py, with the same flags")
+
+
+def say(line: str) -> None:
+    """Print at once, and end without a word where `head` or `less` has closed the output.
+
+    Not by SIGPIPE: it would end this process as silently for a write to a worker that has died.
+    """
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python writes what is left when it ends
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":
-    end_with_the_reader()
     check(tyro.cli(Config))

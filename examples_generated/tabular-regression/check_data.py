@@ -34,17 +34,18 @@ def constant_columns(project: Project) -> Iterator[Finding]:
     columns = read_table(file).drop(columns=[project.config.target, *project.config.ignore])
     constant = [name for name in columns if columns[name].nunique(dropna=False) == 1]
     if constant:
-        seen = f"{file} has the same in every row of {listed(constant)}"
-        yield "warning", f"{seen}: it says nothing; correct it, or give --ignore {' '.join(constant)}"
+        ignored = " ".join([*project.config.ignore, *constant])
+        seen = f"{file}: {listed(constant)} never differs from row to row"
+        yield "warning", f"{seen}, so it says nothing: correct it, or give --ignore {ignored}"
 
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project, project.features)
-    yield from about_targets(project, project.features, project.targets)
+    yield from about_inputs(project.features)
+    yield from about_targets(project.features, project.targets)
 
 
-def about_inputs(project: Project, features: Tensor) -> Iterator[Finding]:
+def about_inputs(features: Tensor) -> Iterator[Finding]:
     seen = described("features", features)
     if features.dtype != torch.float32:
         yield "wrong", f"{seen}: the model's weights are float32, and features must be; convert them in data.py"
@@ -60,7 +61,7 @@ def about_inputs(project: Project, features: Tensor) -> Iterator[Finding]:
         yield "ok", seen
 
 
-def about_targets(project: Project, features: Tensor, targets: Tensor) -> Iterator[Finding]:
+def about_targets(features: Tensor, targets: Tensor) -> Iterator[Finding]:
     seen = described("targets", targets)
     if targets.dtype != torch.float32 or targets.shape != (len(features),):
         yield "wrong", f"{seen}: the loss takes targets (N,) of type float32; correct them in data.py"
@@ -111,7 +112,7 @@ def look_through(project: Project, split: str) -> Look:
             break
         try:
             features, targets = dataset[seed, indices]
-            if faults(project, features, targets):
+            if faults(features, targets):
                 look.fault = first_fault(project, split, indices)
                 break
         except BadData as error:
@@ -121,15 +122,15 @@ def look_through(project: Project, split: str) -> Look:
     return look
 
 
-def faults(project: Project, features: Tensor, targets: Tensor) -> list[str]:
-    found = (*about_inputs(project, features), *about_targets(project, features, targets))
+def faults(features: Tensor, targets: Tensor) -> list[str]:
+    found = (*about_inputs(features), *about_targets(features, targets))
     return [line for verdict, line in found if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:
     """Which one it is, of a batch in which something is wrong."""
     for index in indices:
-        if found := faults(project, *project.splits[split][0, [index]]):
+        if found := faults(*project.splits[split][0, [index]]):
             break
     return f"{place(project, split, index)}: {found[0]}"
 

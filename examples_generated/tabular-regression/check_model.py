@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from check_setup import Finding, Project, listed
 from train import make_optimizer
 
-ACTIVATIONS = {"Relu", "Sigmoid", "Softmax", "Softplus", "Tanh"}
+ACTIVATIONS = {"Relu": "0 and up", "Sigmoid": "0 to 1", "Softmax": "0 to 1", "Softplus": "0 and up", "Tanh": "-1 to 1"}
 PASSED_ON = {"Alias", "Clone", "Permute", "Select", "Slice", "Squeeze", "ToCopy", "Transpose", "Unsqueeze", "View"}
 """Steps of a forward pass that change no number."""
 
@@ -100,7 +100,7 @@ def forward_pass(project: Project) -> Iterator[Finding]:
             predictions = project.outputs_of(project.model, project.features)
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, ValueError, IndexError) as error:
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         yield "wrong", f"the model does not take the batch ({raised_at(error)}): correct model.py or data.py"
         return
     project.predictions, project.uses = predictions, uses.tracked
@@ -135,8 +135,9 @@ def last_layer(project: Project) -> Iterator[Finding]:
     while step is not None and operation(step) in PASSED_ON:
         step = step.next_functions[0][0]
     if step is not None and operation(step) in ACTIVATIONS:
-        seen = f"the model ends in {operation(step).lower()}, so it cannot reach what lies on both sides of 0"
-        yield "wrong", f"{seen}: targets are standard deviations from the mean; return what goes in there"
+        seen = f"the model ends in {operation(step).lower()}, so it only gives {ACTIVATIONS[operation(step)]}"
+        sought = "targets are standard deviations, of any sign and size"
+        yield "wrong", f"{seen}, and {sought}: in model.py, leave that layer out"
 
 
 def operation(step: Any) -> str:
@@ -224,6 +225,10 @@ def optimizer(project: Project) -> Iterator[Finding]:
         yield "wrong", f"{seen}: they are not saved with it; see make_optimizer() in train.py"
     else:
         yield "ok", f"the optimizer holds the model's {len(trained)} trained parameter tensors and no others"
+    # Nothing looks at them after this, and they take up the device's memory: its copies need the room.
+    del project.predictions, project.uses
+    project.model.zero_grad()
+    project.model.cpu()
 
 
 LOOKS_AT_MODEL = (parameters, forward_pass, last_layer, first_loss, gradients, optimizer)

@@ -67,8 +67,19 @@ def put_together(config: Config) -> Project:
     if config.init_from:
         load_weights(config.init_from, model)
     criterion = make_criterion()
-    of_batch = key[1], features, targets
-    return Project(config, device, preprocessing, splits, train_loader, steps_per_epoch, *of_batch, model, criterion)
+    return Project(
+        config=config,
+        device=device,
+        preprocessing=preprocessing,
+        splits=splits,
+        train_loader=train_loader,
+        steps_per_epoch=steps_per_epoch,
+        indices=key[1],
+        features=features,
+        targets=targets,
+        model=model,
+        criterion=criterion,
+    )
 
 
 def listed(names: list[str]) -> str:

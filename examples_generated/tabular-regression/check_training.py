@@ -22,7 +22,7 @@ class Trial:
     def __init__(self, project: Project, *, dropout: bool) -> None:
         seed_all(project.config.seed)
         self.losses: list[float] = []  # of each forward pass
-        self.project, self.model = project, copy.deepcopy(project.model).train()
+        self.project, self.model = project, copy.deepcopy(project.model).to(project.device).train()
         for module in self.model.modules():
             if isinstance(module, nn.modules.dropout._DropoutNd) and not dropout:
                 module.p = 0.0
@@ -64,11 +64,6 @@ def learning_rate(project: Project) -> Iterator[Finding]:
         seen = f"--batch-size {config.batch_size} is more than the {n_train} training rows"
         yield "warning", f"{seen}: each epoch is one step, {total:,} in all; lower it"
     yield "ok", f"learning rate {config.lr:g} for {total:,} steps, until val_loss stops improving"
-
-
-def precision(project: Project) -> Iterator[Finding]:
-    """What the numbers of the model are."""
-    yield "ok", f"float32 throughout on {project.device}"
 
 
 def speed(project: Project) -> Iterator[Finding]:
@@ -131,4 +126,4 @@ def memory(project: Project) -> Iterator[Finding]:
         yield "ok", f"memory of a step, measured: {peak / 2**30:.2f} of {total / 2**30:.0f} GiB on {project.device}"
 
 
-LOOKS_AT_TRAINING = (learnt_by_heart, learning_rate, precision, speed, memory)
+LOOKS_AT_TRAINING = (learnt_by_heart, learning_rate, speed, memory)

@@ -31,11 +31,11 @@ def one_sample(project: Project) -> Iterator[Finding]:
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project, project.tokens)
+    yield from about_inputs(project.tokens)
     yield from about_targets(project, project.tokens, project.labels)
 
 
-def about_inputs(project: Project, tokens: dict[str, Tensor]) -> Iterator[Finding]:
+def about_inputs(tokens: dict[str, Tensor]) -> Iterator[Finding]:
     ids, mask = tokens["input_ids"], tokens["attention_mask"]
     seen = described("input_ids", ids)
     if ids.dtype != torch.int64 or ids.ndim != 2:
@@ -112,7 +112,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, tokens: dict[str, Tensor], labels: Tensor) -> list[str]:
-    found = (*about_inputs(project, tokens), *about_targets(project, tokens, labels))
+    found = (*about_inputs(tokens), *about_targets(project, tokens, labels))
     return [line for verdict, line in found if verdict == "wrong"]
 
 
@@ -129,13 +129,12 @@ def place(project: Project, split: str, index: int) -> str:
 
 
 def classes(project: Project, train: Look, val: Look) -> Iterator[Finding]:
-    """A class that training lacks is never predicted; one that validation lacks is never measured."""
+    """A class that validation lacks is never measured."""
     names = project.preprocessing.classes
-    for look in (train, val):
-        missing = [name for name, count in zip(names, look.counts.tolist(), strict=True) if not count]
-        if missing and len(look.indices) == look.size:
-            lost = "it cannot be learnt" if look is train else "nothing says how well it is learnt"
-            yield "warning", f"{look.split} has no texts of {listed(missing)}: {lost}; add some, or leave it out"
+    missing = [name for name, count in zip(names, val.counts.tolist(), strict=True) if not count]
+    if missing and len(val.indices) == val.size:
+        seen = f"val has no texts of {listed(missing)}"
+        yield "warning", f"{seen}: nothing says how well it is learnt; add some, or leave it out"
     fewest, most = int(train.counts.argmin()), int(train.counts.argmax())
     seen = f"from {train.counts[fewest]:,} of {names[fewest]} to {train.counts[most]:,} of {names[most]}"
     yield "ok", f"texts of a class in train: {seen}"

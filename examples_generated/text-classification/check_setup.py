@@ -69,8 +69,19 @@ def put_together(config: Config) -> Project:
     if config.init_from:
         load_weights(config.init_from, model)
     criterion = make_criterion()
-    of_batch = key[1], tokens, labels
-    return Project(config, device, preprocessing, splits, train_loader, steps_per_epoch, *of_batch, model, criterion)
+    return Project(
+        config=config,
+        device=device,
+        preprocessing=preprocessing,
+        splits=splits,
+        train_loader=train_loader,
+        steps_per_epoch=steps_per_epoch,
+        indices=key[1],
+        tokens=tokens,
+        labels=labels,
+        model=model,
+        criterion=criterion,
+    )
 
 
 def listed(names: list[str]) -> str:

@@ -23,7 +23,7 @@ class Trial:
     def __init__(self, project: Project, *, dropout: bool) -> None:
         seed_all(project.config.seed)
         self.losses: list[float] = []  # of each forward pass
-        self.project, self.model = project, copy.deepcopy(project.model).train()
+        self.project, self.model = project, copy.deepcopy(project.model).to(project.device).train()
         for module in self.model.modules():
             if isinstance(module, nn.modules.dropout._DropoutNd) and not dropout:
                 module.p = 0.0
@@ -81,8 +81,10 @@ def curve(rates: list[float]) -> str:
 
 def precision(project: Project) -> Iterator[Finding]:
     """Whether the hardware is made for what was chosen."""
-    slow = " is many times slower than float32 on a CPU; it is made for GPUs" if project.device.type == "cpu" else ""
-    yield "ok", f"float16 on {project.device}{slow or ', with loss scaling'}"
+    if project.device.type == "cpu":
+        yield "warning", "float16 on a CPU is many times slower than float32: train on a GPU, or answer amp=off"
+    else:
+        yield "ok", f"float16 with loss scaling on {project.device}"
 
 
 def speed(project: Project) -> Iterator[Finding]:
