@@ -74,14 +74,15 @@ def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stop_after() -> Iterator[Callable[[int], None]]:
     """stop_after(n): the n-th optimizer step from now is followed by a SIGTERM, as a cluster sends it."""
-    armed: list[Iterator[int]] = []
+    left: list[int] = []  # steps, for each call
 
     def count(_: torch.optim.Optimizer) -> None:
-        if 0 in [next(left, None) for left in armed]:
+        left[:] = [steps - 1 for steps in left]
+        if 0 in left:
             os.kill(os.getpid(), 15)
 
     with each_step(after=count):
-        yield lambda steps: armed.append(iter(range(steps - 1, -1, -1)))
+        yield left.append
 
 
 @pytest.fixture
@@ -130,13 +131,10 @@ def differences(one: Any, other: Any, name: str = "") -> list[str]:
     if isinstance(one, torch.Tensor):
         return [] if torch.equal(one, other) else [name]
     if isinstance(one, dict):
-        keys = one.keys() | other.keys()
-        return [
-            place
-            for key in sorted(keys, key=str)
-            for place in ([f"{name}/{key}"] if key not in one or key not in other else [])
-            or differences(one[key], other[key], f"{name}/{key}")
-        ]
+        found = [f"{name}/{key}" for key in sorted(one.keys() ^ other.keys(), key=str)]
+        for key in sorted(one.keys() & other.keys(), key=str):
+            found += differences(one[key], other[key], f"{name}/{key}")
+        return found
     if isinstance(one, list | tuple):
         if len(one) != len(other):
             return [name]

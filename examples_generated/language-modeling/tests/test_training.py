@@ -240,9 +240,11 @@ def test_a_loss_that_is_not_finite_ends_the_run(config):
         return outputs
 
     hook = nn.modules.module.register_module_forward_hook(spoil)
-    with pytest.raises(SystemExit, match="the loss of step 5 is not finite"):
-        run_to_end(config)
-    hook.remove()
+    try:
+        with pytest.raises(SystemExit, match="the loss of step 5 is not finite"):
+            run_to_end(config)
+    finally:
+        hook.remove()
     last = load(config.run_dir / "last.pt")  # as the first epoch left it
     assert last["progress"]["epoch"] == 1
     assert all(weights.isfinite().all() for weights in last["model"].values())

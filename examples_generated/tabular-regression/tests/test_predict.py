@@ -1,4 +1,4 @@
-"""What predict.py says of rows is what the trained model makes of the same ones in validation."""
+"""predict.py gives what the trained model gives, for the same rows."""
 
 import csv
 

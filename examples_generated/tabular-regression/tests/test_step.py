@@ -87,11 +87,13 @@ def test_training_and_evaluation_use_their_own_mode(config):
             modes.append((module.training, torch.is_grad_enabled()))
 
     hook = nn.modules.module.register_module_forward_pre_hook(note)
-    run_to_end(config, eval_every=2)
-    hook.remove()
+    try:
+        run_to_end(config, eval_every=2)
+    finally:
+        hook.remove()
     assert set(modes) == {(True, True), (False, False)}
     phases = [mode for mode, _ in itertools.groupby(modes)]
-    evaluations = 6
+    evaluations = 6  # after steps 2, 4, 5, 6, 8 and 10
     assert len(phases) == 2 * evaluations  # training comes back after each evaluation, in an epoch too
 
 

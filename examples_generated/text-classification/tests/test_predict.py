@@ -1,4 +1,4 @@
-"""What predict.py says of texts is what the trained model makes of the same ones in validation."""
+"""predict.py gives what the trained model gives, for the same texts."""
 
 import csv
 from dataclasses import replace
