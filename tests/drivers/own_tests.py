@@ -3,6 +3,7 @@
 Usage: own_tests.py DATA [ARGUMENT OF PYTEST …]
 """
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,5 +16,6 @@ sys.dont_write_bytecode = True  # a source file that changes within a second wou
 import sample_data  # noqa: E402
 
 written = sys.argv[1]
-sample_data.write_sample = lambda folder: shutil.copytree(written, folder, dirs_exist_ok=True)
+# Links: all tests of a project share these data, so none may change them.
+sample_data.write_sample = lambda folder: shutil.copytree(written, folder, copy_function=os.link, dirs_exist_ok=True)
 sys.exit(pytest.main(["-p", "no:cacheprovider", "-q", *sys.argv[2:]]))
