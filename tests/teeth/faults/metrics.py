@@ -72,7 +72,8 @@ def _(code: Code, facts: Facts) -> None:
     possible=lambda facts: facts["target"] == "tags",
 )
 def _(code: Code, facts: Facts) -> None:
-    code.rewrite("self.unread.append(…)", "self.unread.append((tags.clamp(min=0), logits.argmax(dim=2)))")
+    counted = "self.unread.append((tags.clamp(min=0), logits.argmax(dim=2)))"
+    code.rewrite("self.unread.append(…)", counted, inside="class Metrics…")
 
 
 @fault(

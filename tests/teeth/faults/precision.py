@@ -49,7 +49,8 @@ def _(code: Code, facts: Facts) -> None:
     code.remove("scaler.update()")
 
 
-@fault("scaler switched off", OVERFLOW, possible=scales)
+# Not silent: such a scaler has no scale to be saved.
+@fault("scaler switched off", OVERFLOW, possible=scales, silent=False)
 def _(code: Code, facts: Facts) -> None:
     code.replace("torch.amp.GradScaler(…)", "torch.amp.GradScaler(device.type, enabled=False)")
 
