@@ -30,7 +30,7 @@ test: $(INSTALLED) lint
 test-pairs: $(INSTALLED)
 	$(BIN)/pytest tests/test_pairs.py --pairs 1/1 $(if $(ONLY),-k $(ONLY)-,-n 2 --dist worksteal)
 
-# Every fault in every form of project: under an hour. Writes README's table anew. ONLY="shuffle off" tries one fault.
+# Every fault in every form of project: under an hour. Writes README's table anew. ONLY="shuffle and off" tries one fault.
 test-teeth: $(INSTALLED)
 	$(BIN)/pytest tests/test_teeth.py --teeth 1/1 -n 2 --dist loadgroup $(if $(ONLY),-k "$(ONLY)",--teeth-table README.md)
 

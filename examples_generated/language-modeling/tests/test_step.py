@@ -100,12 +100,12 @@ def test_training_and_evaluation_use_their_own_mode(config):
         hook.remove()
     assert set(modes) == {(True, True), (False, False)}
     phases = [mode for mode, _ in itertools.groupby(modes)]
-    evaluations = 4  # after steps 2, 3, 4 and 6
+    evaluations = 4  # after steps 2, 4, 6 and 8
     assert len(phases) == 2 * evaluations  # training comes back after each evaluation, in an epoch too
 
 
 def test_every_parameter_is_trained_once_and_only_matrices_decay(config):
-    model = training.make_model(training.Preprocessing.fit(config)).to("cpu")
+    model = training.make_model(training.Preprocessing.fit(config))
     optimizer = training.make_optimizer(model, config)
     given = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     assert len(given) == len(set(given))
@@ -115,7 +115,7 @@ def test_every_parameter_is_trained_once_and_only_matrices_decay(config):
             assert group["weight_decay"] == (config.weight_decay if parameter.ndim >= 2 else 0)
 
 
-def test_a_step_changes_every_parameter(config, models):
+def test_an_epoch_changes_every_parameter(config, models):
     """Of those that the model has when it is trained, whatever it had when it was made."""
     before = []
     with each_step(before=lambda _: before.append(weights_of(models[0]))):

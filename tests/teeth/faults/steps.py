@@ -142,7 +142,7 @@ def has_a_head(facts: Facts) -> bool:
 
 @fault(
     "layer replaced after the optimizer was made",
-    "test_step.py::test_a_step_changes_every_parameter",
+    "test_step.py::test_an_epoch_changes_every_parameter",
     possible=has_a_head,
 )
 def _(code: Code, facts: Facts) -> None:
