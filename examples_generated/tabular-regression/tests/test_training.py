@@ -182,6 +182,7 @@ def test_evaluation_does_not_depend_on_the_batches(config):
     results = []
     for batch_size in (4, 8, 16):  # of 60 rows: each time the last batch is another
         loader = training.evaluation_loader(data, replace(config, batch_size=batch_size))
+        assert sum(len(targets) for _, targets in loader) == 60
         metrics = training.Metrics(preprocessing, torch.device("cpu"))
         results.append(evaluation.evaluate(model, loader, criterion, metrics, torch.device("cpu")))
         of_all_batches = {**results[-1], **metrics.compute()}
