@@ -52,7 +52,7 @@ examples: $(INSTALLED)
 
 # Writes docs/what-breaks.md, from runs that it makes: some ten minutes.
 evidence: $(INSTALLED)
-	$(BIN)/python bench/evidence.py
+	PYTHONPATH=tests $(BIN)/python bench/evidence.py
 
 bench: $(INSTALLED)
 	$(BIN)/python bench/step.py

@@ -1,11 +1,11 @@
 """What silent faults do to a run, and what a first lesson shows: writes docs/what-breaks.md from real runs.
 
-    python bench/evidence.py                    all of it, some minutes on one core
-    python bench/evidence.py --only "zero_grad missing"
+    make evidence                               all of it, some minutes on one core
+    PYTHONPATH=tests python bench/evidence.py --only "eval() missing"
 
 Each picture is of runs on the same data, from the same seed, by the commands of generated projects; a fault is put in
-by the very edit of tests/teeth. The curves are kept beside the pictures, docs/what-breaks/*.json, so that
-tests/test_evidence.py can compare a new run with them.
+by the very edit of tests/teeth, hence the path. The curves are kept beside the pictures, docs/what-breaks/*.json, so
+that tests/test_evidence.py can compare a new run with them.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import json
 import math
 import shutil
 import signal
-import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,17 +22,14 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from plainloop.examples import write_project
+from plainloop.questionnaire import resolve
+from plainloop.render import render
+from projects import Warm, read_metrics, stop_at
+from teeth.faults import FAULTS, Fault
+from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN, Shown
+
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]  # the faults are those of the tests
-
-from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN, Shown  # noqa: E402
-
-from plainloop.examples import write_project  # noqa: E402
-from plainloop.questionnaire import resolve  # noqa: E402
-from plainloop.render import render  # noqa: E402
-from projects import Warm, read_metrics, stop_at  # noqa: E402
-from teeth.faults import FAULTS, Fault  # noqa: E402
-
 PAGE = ROOT / "docs" / "what-breaks.md"
 FOLDER = ROOT / "docs" / "what-breaks"
 COLOURS = ("#0072b2", "#d55e00", "#009e73")  # Okabe and Ito's, told apart by everyone

@@ -1,19 +1,13 @@
 """docs/what-breaks.md: its runs, made again, give the curves that it shows."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "bench"))
-
-from evidence import FOLDER, PAGE, Laboratory  # noqa: E402
-from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN  # noqa: E402
-
-from teeth.faults import FAULTS  # noqa: E402
+from evidence import FOLDER, PAGE, Laboratory
+from teeth.faults import FAULTS
+from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN
 
 SECTIONS = {shown.title: shown for shown in [*LESSONS, *FAULTS_SHOWN]}
 TOLERANCE = 0.1

@@ -3,6 +3,7 @@
 Usage: own_tests.py DATA [ARGUMENT OF PYTEST …]
 """
 
+import importlib
 import os
 import shutil
 import sys
@@ -13,8 +14,7 @@ import pytest
 sys.path[0] = str(Path.cwd())  # what `python -m pytest` would put there
 sys.dont_write_bytecode = True  # a source file that changes within a second would be taken for its older bytecode
 
-import sample_data  # noqa: E402
-
+sample_data = importlib.import_module("sample_data")
 written = sys.argv[1]
 # Links: all tests of a project share these data, so none may change them.
 sample_data.write_sample = lambda folder: shutil.copytree(written, folder, copy_function=os.link, dirs_exist_ok=True)
