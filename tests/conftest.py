@@ -120,7 +120,7 @@ def project(tmp_path_factory, warm) -> Callable[..., Path]:
     folder = tmp_path_factory.mktemp("projects")
 
     def of(**answers: str | bool) -> Path:
-        made = folder / ("-".join(str(value) for _, value in sorted(answers.items())) or "defaults")
+        made = folder / ("-".join(f"{key}={value}" for key, value in sorted(answers.items())) or "defaults")
         if not made.exists():
             write_project(made, render(answers))
             warm.run(made, "sample_data.py")

@@ -114,7 +114,17 @@ class Editor(libcst.CSTTransformer):
         if self.blocks and isinstance(original, self.kind) and self.place.fullmatch(line(self.module, original)):
             self.found += 1
             return self.change(updated)
-        return updated
+        return without_a_last_comma(original, updated)
+
+
+def without_a_last_comma(original: libcst.CSTNode, updated: Any) -> Any:
+    """Without the comma that stood before a last part that has been taken out."""
+    for name in ("args", "elements", "params"):
+        before, after = getattr(original, name, ()), getattr(updated, name, ())
+        if isinstance(after, Sequence) and after and len(after) < len(before):
+            last = after[-1].with_changes(comma=before[-1].comma)
+            updated = updated.with_changes(**{name: [*after[:-1], last]})
+    return updated
 
 
 def pattern(place: str) -> re.Pattern[str]:

@@ -27,5 +27,6 @@ def test_predictions_are_those_of_the_trained_model(config, capsys, tmp_path):
     capsys.readouterr()
     predict.main(predict.Arguments(files=(file,), checkpoint=config.run_dir / "best.pt"))
     rows = list(csv.reader(capsys.readouterr().out.splitlines()))[1:]
+    assert [row[:2] for row in rows] == [[str(file), str(number)] for number in range(1, 21)]
     assert [row[-2] for row in rows] == [preprocessing.classes[logit > 0] for logit in logits.tolist()]
     assert [float(row[-1]) for row in rows] == pytest.approx(logits.sigmoid().tolist(), abs=1e-4)

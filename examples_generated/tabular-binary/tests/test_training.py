@@ -54,7 +54,6 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     """Each step by the number of its own rows, the small last one too; and so are the losses that are logged."""
     steps: list[Sums] = []
     evaluated = Sums()
-    extremes = {True: [], False: []}  # of the logits in training, and in evaluation
 
     class Watched(nn.Module):
         def __init__(self, criterion):
@@ -66,7 +65,6 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
             seen = steps[-1] if outputs.requires_grad else evaluated
             seen.loss_sums.append(loss_sum.item())
             seen.counts.append(len(labels))
-            extremes[outputs.requires_grad] += [outputs.min().item(), outputs.max().item()]
             halves = zip(outputs.detach().chunk(2), labels.chunk(2), strict=True)
             assert sum(self.criterion(*half).item() for half in halves) == pytest.approx(loss_sum.item(), rel=1e-3)
             return loss_sum
@@ -92,8 +90,34 @@ def test_losses_are_sums_divided_once(config, monkeypatch):
     assert next(row["loss"] for row in rows(config) if "loss" in row) == pytest.approx(mean(*steps[:2]), rel=1e-4)
     assert evaluations(config)[0]["train_loss"] == pytest.approx(mean(*steps), rel=1e-4)
     assert evaluations(config)[0]["val_loss"] == pytest.approx(mean(evaluated), rel=1e-6)
+
+
+def test_the_loss_is_given_logits(config, monkeypatch):
+    """Not what a softmax or a sigmoid makes of them, which lies between 0 and 1: the loss has its own."""
+    extremes = {True: [], False: []}  # in training, and in evaluation
+    make_model, make_criterion = training.make_model, training.make_criterion
+
+    def with_a_large_head(*arguments, **options):
+        model = make_model(*arguments, **options)
+        with torch.no_grad():
+            for weights in list(model.parameters())[-2:]:
+                weights.mul_(100)  # so that logits are far from 0, on both sides
+        return model
+
+    def note(_, given):
+        logits, _ = given
+        extremes[logits.requires_grad].extend(logits.detach().aminmax())
+
+    def watched(*weights):
+        criterion = make_criterion(*weights)
+        criterion.register_forward_pre_hook(note)
+        return criterion
+
+    monkeypatch.setattr(training, "make_model", with_a_large_head)
+    monkeypatch.setattr(training, "make_criterion", watched)
+    run_to_end(config, epochs=1)
     for values in extremes.values():
-        assert min(values) < 0 or max(values) > 1  # never so after a softmax or a sigmoid, and the loss has its own
+        assert min(values) < 0 or max(values) > 1
 
 
 def test_the_same_seed_gives_the_same_run(config, tmp_path):

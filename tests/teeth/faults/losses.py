@@ -4,6 +4,7 @@ from teeth.code import Code
 from teeth.faults.registry import Facts, fault
 
 DIVIDED = "test_training.py::test_losses_are_sums_divided_once"
+LOGITS = "test_training.py::test_the_loss_is_given_logits"
 WEIGHTS = "test_training.py::test_the_weights_of_the_loss_are_counted_in_training"
 VOID = "test_data.py::test_void_counts_neither_in_the_loss_nor_in_its_gradient"
 
@@ -57,7 +58,7 @@ def _(code: Code, facts: Facts) -> None:
     code.rewrite("return …", f"return {mean[facts['own_loss']]}")
 
 
-@fault("softmax or sigmoid at the end of the model", DIVIDED, file="model.py", possible=gives_logits)
+@fault("softmax or sigmoid at the end of the model", LOGITS, file="model.py", possible=gives_logits)
 def _(code: Code, facts: Facts) -> None:
     if facts["target"] == "binary":
         code.replace("….squeeze(-1)", "….sigmoid()")
@@ -67,12 +68,12 @@ def _(code: Code, facts: Facts) -> None:
         code.replace("self.head(…)", f"…{into_probabilities(facts)}")
 
 
-@fault("softmax or sigmoid before the training loss", DIVIDED, possible=gives_logits)
+@fault("softmax or sigmoid before the training loss", LOGITS, possible=gives_logits)
 def _(code: Code, facts: Facts) -> None:
     code.replace("criterion(…)", probable(facts))
 
 
-@fault("softmax or sigmoid before the validation loss", DIVIDED, file="evaluate.py", possible=gives_logits)
+@fault("softmax or sigmoid before the validation loss", LOGITS, file="evaluate.py", possible=gives_logits)
 def _(code: Code, facts: Facts) -> None:
     code.replace("criterion(…)", probable(facts))
 
