@@ -145,7 +145,7 @@ def _refuse_non_finite(weights: Mapping[str, torch.Tensor], path: Path) -> None:
     finite = torch.stack([tensor.isfinite().all() for tensor in weights.values()]).tolist()
     for name, good in zip(weights, finite, strict=True):
         if not good:
-            raise SystemExit(f"{name} is no longer finite, and {path} was left as it is: try a lower --lr")
+            raise SystemExit(f"{name} is no longer finite, so {path} was not written: try a lower --lr")
 
 
 def _random_states() -> dict[str, Any]:

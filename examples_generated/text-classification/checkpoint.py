@@ -30,7 +30,7 @@ def save_checkpoint(path: Path, state: Mapping[str, Stateful], **about: Any) -> 
     if "scaler" in checkpoint and checkpoint["scaler"]["scale"] < 1:
         raise SystemExit(
             f"the gradients are not finite however little the loss is scaled: no step is taken any more, and {path} was"
-            " left as it was. Look for what has no gradient, such as the root of 0, or try a lower --lr"
+            " not written. Look for what has no gradient, such as the root of 0, or try a lower --lr"
         )
     checkpoint |= about
     checkpoint["classes"] = {name: type(part).__name__ for name, part in state.items()}
@@ -151,7 +151,7 @@ def _refuse_non_finite(weights: Mapping[str, torch.Tensor], path: Path) -> None:
     finite = torch.stack([tensor.isfinite().all() for tensor in weights.values()]).tolist()
     for name, good in zip(weights, finite, strict=True):
         if not good:
-            raise SystemExit(f"{name} is no longer finite, and {path} was left as it is: try a lower --lr")
+            raise SystemExit(f"{name} is no longer finite, so {path} was not written: try a lower --lr")
 
 
 def _random_states() -> dict[str, Any]:

@@ -19,9 +19,9 @@ def by_test(caught: Iterable[Caught]) -> list[str]:
     """Each test, and the faults that it caught, with the number of forms: a page."""
     rows: dict[str, dict[str, int]] = {}
     for fault, _, test in caught:
-        faults = rows.setdefault(test, {})
+        faults = rows.setdefault(test.partition("::")[2], {})
         faults[fault] = faults.get(fault, 0) + 1
     return ["| test | the faults that it catches, and in how many forms |", "|---|---|"] + [
-        f"| `{test.partition('::')[2]}` | {'; '.join(f'{fault} ({forms})' for fault, forms in faults.items())} |"
+        f"| `{test}` | {'; '.join(f'{fault} ({forms})' for fault, forms in faults.items())} |"
         for test, faults in sorted(rows.items(), key=lambda row: -sum(row[1].values()))
     ]
