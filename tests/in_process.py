@@ -1,5 +1,6 @@
 """A project's modules in the test's own process, where a test can reach in."""
 
+import random
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 
 from modules import imported_from
@@ -21,12 +23,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 def at_hand(project: Path, *names: str) -> Iterator[list[ModuleType]]:
     """The named modules of a project; what they do to the process's signals and generators is undone."""
     handlers = {signum: signal.getsignal(signum) for signum in SIGNALS}
+    states = random.getstate(), np.random.get_state()
     with imported_from(project, *names) as modules, torch.random.fork_rng():
         try:
             yield modules
         finally:
             for signum, handler in handlers.items():
                 signal.signal(signum, handler)
+            random.setstate(states[0])
+            np.random.set_state(states[1])
 
 
 def evaluations(run_dir: Path) -> list[dict[str, Any]]:

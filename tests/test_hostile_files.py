@@ -172,7 +172,7 @@ def test_a_checkpoint_of_another_version_is_refused_with_the_way_out(project, wa
         assert f"--init-from {run_dir / 'last.pt'}" in said.splitlines()[-1]
 
 
-# Names of files, folders, classes, columns and cells; a file's name cannot hold / and NUL.
+# A file's name cannot hold / and NUL, nor more than 255 bytes; a name within a file can.
 NAMES = (
     "quo'te\"d",
     "new\nline",
@@ -191,6 +191,8 @@ NAMES = (
     "%s %n",
     "NA",
 )
+WITHIN = (*NAMES, "../../above", "/etc/passwd", "a/b\\c", "c" * 300, "日" * 300)
+"""Names of labels, columns and tags, and cells."""
 
 
 def write_csv(file: Path, rows: list[list]) -> None:
@@ -214,39 +216,39 @@ def class_folders(data: Path, split: str) -> None:
 def labelled_images(data: Path, split: str) -> None:
     for name in NAMES:
         write_image(data / split / f"{name}.png")
-    rows = [[f"{name}.png", *(int(name == label) for label in NAMES)] for name in NAMES]
-    write_csv(data / split / "labels.csv", [["file", *NAMES], *rows])
+    rows = [[f"{name}.png", *(int(j % len(NAMES) == i) for j in range(len(WITHIN)))] for i, name in enumerate(NAMES)]
+    write_csv(data / split / "labels.csv", [["file", *WITHIN], *rows])
 
 
 def masks(data: Path, split: str) -> None:
     for name in NAMES:
         write_image(data / split / "images" / f"{name}.png")
         write_image(data / split / "masks" / f"{name}.png", n_values=4)
-    (data / "classes.txt").write_text("\n".join(NAMES[2:7]), encoding="utf-8")
+    (data / "classes.txt").write_text("\n".join([*NAMES[2:5], *WITHIN[-5:-3]]), encoding="utf-8")
 
 
 def table(data: Path, split: str) -> None:
-    names = [name for name in NAMES if name != "NA"]  # which is a gap
+    names = [name for name in WITHIN if name != "NA"]  # which is a gap
     columns = [*names, "self", "", "twice", "twice"]
-    cells = [[i if j % 2 else names[(i + j) % len(names)] for j in range(len(columns))] for i in range(32)]
-    targets = [names[i % len(names)] for i in range(32)]
+    cells = [[i if j % 2 else names[(i + j) % len(names)] for j in range(len(columns))] for i in range(40)]
+    targets = [names[i % len(names)] for i in range(40)]
     rows = [[*row, target] for row, target in zip(cells, targets, strict=True)]
     write_csv(data / f"{split}.csv", [[*columns, "cultivar"], *rows])
 
 
 def texts(data: Path, split: str) -> None:
-    rows = [[NAMES[5 * i % len(NAMES)] * 3, NAMES[i % len(NAMES)]] for i in range(32)]
+    rows = [[WITHIN[5 * i % len(WITHIN)] * 3, WITHIN[i % len(WITHIN)]] for i in range(42)]
     write_csv(data / f"{split}.csv", [["text", "label"], *rows])
 
 
 def words(data: Path, split: str) -> None:
-    rows = [[i // 6, NAMES[5 * i % len(NAMES)] * 3, NAMES[i % len(NAMES)]] for i in range(64)]
+    rows = [[i // 6, WITHIN[5 * i % len(WITHIN)] * 3, WITHIN[i % len(WITHIN)]] for i in range(84)]
     write_csv(data / f"{split}.csv", [["sentence", "word", "tag"], *rows])
 
 
 def series(data: Path, split: str) -> None:
-    rows = [[time, *(time % 7 for _ in NAMES), time % 5] for time in range(200)]
-    write_csv(data / f"{split}.csv", [["time_ms", *NAMES, "potential_mv"], *rows])
+    rows = [[time, *(time % 7 for _ in WITHIN), time % 5] for time in range(200)]
+    write_csv(data / f"{split}.csv", [["time_ms", *WITHIN, "potential_mv"], *rows])
 
 
 def lines(data: Path, split: str) -> None:
@@ -289,9 +291,9 @@ def test_names_and_cells_of_any_kind(project, warm, tmp_path, answers, write, fi
         assert {len(row) for row in rows} == {len(header)}
         assert {row[0] for row in rows} == {*asked}
         of_names = {"class", "tag"} & {*header}
-        assert all({row[header.index(name)] for row in rows} <= {*NAMES} for name in of_names)
+        assert all({row[header.index(name)] for row in rows} <= {*WITHIN} for name in of_names)
         if write is labelled_images:
-            assert header[1 : 1 + len(NAMES)] == [*NAMES]
+            assert header[1 : 1 + len(WITHIN)] == [*WITHIN]
     else:
         prompt = "e\u0301\u202e{{ 7 }}\n'\"$(id)"
         predicted = warm.run(made, "predict.py", "--checkpoint", run_dir / "best.pt", "--prompt", prompt)

@@ -30,8 +30,6 @@ OWN_TESTS = 5
 INDUCTOR = 4
 """So many projects are compiled in earnest; the others trace the model as torch.compile does, and run it as it is."""
 
-"""Lines of a CSV file that are kept, where 90 would be too few: windows take more, and a sentence has several words."""
-
 covering_array = cache(covering_array)
 
 

@@ -77,9 +77,10 @@ class Blow:
 
 
 def blows(random: Random, whole: Whole) -> Iterator[Blow]:
-    """Without end, of all kinds in any order."""
+    """Without end, of all kinds in any order; the first before there is a checkpoint."""
+    kinds = ["the preparations"]
     while True:
-        for kind in random.sample(KINDS, len(KINDS)):
+        for kind in kinds:
             blow = Blow(
                 kind,
                 signum=random.choice([signal.SIGKILL, signal.SIGKILL, *SOFT]),
@@ -98,6 +99,7 @@ def blows(random: Random, whole: Whole) -> Iterator[Blow]:
             if kind == "the start of a worker":
                 blow.workers, blow.whom, blow.times = random.choice([1, 2]), "group", random.choice([1, 2])
             yield blow
+        kinds = random.sample(KINDS, len(KINDS))
 
 
 def strike(warm: Warm, project: Path, output: Path, command: list[str], blow: Blow) -> tuple[int, int]:

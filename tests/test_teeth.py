@@ -78,10 +78,9 @@ def test_a_fault_is_caught(fault: Fault, form: str, project, small_data, warm, t
     if fault.silent:
         warm.run(broken, "train.py", *flags)
 
-    file, test = fault.caught_by.split("::")
-    failed = own_tests(
-        warm, broken, made / "data", f"tests/{file}", "-k", test
-    )  # some have a longer name in some forms
+    test_file, test = fault.caught_by.split("::")
+    # By the beginning of its name: some have a longer one in some forms.
+    failed = own_tests(warm, broken, made / "data", f"tests/{test_file}", "-k", test)
     failed = failed or own_tests(warm, broken, made / "data")
     assert failed, f"{fault.name}: no test of the project noticed"
     record_property("teeth", (fault.name, form, failed[0]))

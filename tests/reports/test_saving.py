@@ -105,21 +105,6 @@ def test_every_checkpoint_is_read_in_one_place_safely_and_onto_the_cpu(project, 
     assert calls == [("checkpoint.py", {"map_location": "cpu", "weights_only": True})]
 
 
-def test_the_devices_random_generator_is_saved_and_put_back(project, tmp_path, monkeypatch):
-    """Dropout draws there. The device is one of the test's own: what counts is that its state makes the way."""
-    states = [torch.arange(8, dtype=torch.uint8)]
-    device = SimpleNamespace(get_rng_state=lambda: states[-1], set_rng_state=states.append)
-    with at_hand(project(**TABLE), "checkpoint") as [checkpoint]:
-        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
-        monkeypatch.setattr(torch, "get_device_module", lambda _: device)
-        checkpoint.save_checkpoint(tmp_path / "last.pt", {"model": nn.Linear(2, 2)}, config={})
-        states.append(torch.zeros(8, dtype=torch.uint8))  # what another process would have
-        saved = checkpoint.read_checkpoint(tmp_path / "last.pt")
-        checkpoint.restore(saved, {"model": nn.Linear(2, 2)}, tmp_path / "last.pt", new_settings=False)
-    assert torch.equal(states[-1], states[0])
-    assert states[-1].device.type == "cpu"
-
-
 @pytest.mark.parametrize("name", ["python", "numpy", "torch"])
 def test_a_random_state_that_cannot_be_put_back_is_not_passed_over(project, tmp_path, name):
     with at_hand(project(**TABLE), "checkpoint") as [checkpoint]:

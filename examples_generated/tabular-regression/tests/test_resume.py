@@ -5,15 +5,17 @@ import random
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from conftest import differences, each_step, load, run_to_end
+from torch import nn
 
 import evaluate as evaluation
 import train as training
-from checkpoint import read_checkpoint, save_checkpoint
+from checkpoint import read_checkpoint, restore, save_checkpoint
 from config import Config
 from metrics import Metrics
 from run_folder import KEPT
@@ -99,6 +101,19 @@ def test_a_kill_loses_only_what_came_after_the_checkpoint(config, whole, monkeyp
         run_to_end(config)
     assert differences(expected, run_to_end(config, resume=True)) == []
     assert (config.run_dir / "metrics.jsonl").read_bytes() == (whole.run_dir / "metrics.jsonl").read_bytes()
+
+
+def test_the_random_generator_of_the_device_goes_on_too(monkeypatch, tmp_path):
+    """Dropout draws there. Something else stands for the device: what counts is that its state makes the way."""
+    states = [torch.arange(8, dtype=torch.uint8)]
+    device = SimpleNamespace(get_rng_state=lambda: states[-1], set_rng_state=states.append)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch, "get_device_module", lambda _: device)
+    path, state = tmp_path / "last.pt", {"model": nn.Linear(2, 2)}
+    save_checkpoint(path, state, config={})
+    states.append(torch.zeros(8, dtype=torch.uint8))  # what it holds in a new process
+    restore(read_checkpoint(path), state, path, new_settings=False)
+    assert torch.equal(states[-1], states[0])
 
 
 def test_a_save_that_fails_leaves_the_last_checkpoint(config, monkeypatch):

@@ -8,7 +8,6 @@ PATIENCE = "test_training.py::test_it_stops_when_nothing_improves_any_more"
 
 BETTER = "if values[…"
 SAVE_BEST = "save_checkpoint(run.best, …)"
-SAVE_LAST = "save_checkpoint(run.last, state, **about)"
 
 
 def best_parts(facts: Facts) -> list[str]:

@@ -36,7 +36,7 @@ class Fault:
 
 
 FAULTS: list[Fault] = []
-"""In the order of README's table."""
+"""In the order in which they are tried."""
 
 
 def fault(

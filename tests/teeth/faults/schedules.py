@@ -26,7 +26,7 @@ def counts_steps(facts: Facts) -> bool:
 
 
 def counts_steps_of_many_batches(facts: Facts) -> bool:
-    """The same, where a step is of several batches."""
+    """Whether the schedule counts optimizer steps, and a step is of several batches."""
     return counts_steps(facts) and facts["gradient_accumulation"]
 
 
@@ -41,7 +41,7 @@ def counts_no_steps(facts: Facts) -> bool:
 
 
 def is_planned_and_may_end_early(facts: Facts) -> bool:
-    """The same, where a rate of 0 goes by unnoticed: the line search of L-BFGS divides by it."""
+    """Whether it is a timetable whose rate may be 0 unnoticed: the line search of L-BFGS divides by it."""
     return is_planned(facts) and not facts["closure"]
 
 
@@ -95,6 +95,11 @@ def _(code: Code, facts: Facts) -> None:
 def _(code: Code, facts: Facts) -> None:
     code.remove(SCHEDULE)
     code.add(f"scheduler.step(progress.best_{facts['monitored']})", before="metrics = evaluate(…)")
+
+
+@fault("plateau scheduler stepped without its metric", ORDER, possible=looks_at_a_metric, silent=False)
+def _(code: Code, facts: Facts) -> None:
+    code.rewrite(SCHEDULE, "scheduler.step()")
 
 
 @fault("plateau scheduler given the training loss", RATES, possible=looks_at_a_metric)

@@ -43,7 +43,7 @@ def one_forward_pass(facts: Facts) -> bool:
     return not facts["closure"]
 
 
-def in_single_precision(facts: Facts) -> bool:
+def one_forward_pass_without_a_scaler(facts: Facts) -> bool:
     """The same, without a scaler, which raises an error if it finds no gradient."""
     return one_forward_pass(facts) and facts["amp"] != "fp16"
 
@@ -63,7 +63,7 @@ def _(code: Code, facts: Facts) -> None:
     code.move("optimizer.zero_grad()", before=EPOCH)
 
 
-@fault("step before backward", ORDER, possible=in_single_precision)
+@fault("step before backward", ORDER, possible=one_forward_pass_without_a_scaler)
 def _(code: Code, facts: Facts) -> None:
     code.move(step(facts), before=before_backward(facts))
 
@@ -133,6 +133,12 @@ def _(code: Code, facts: Facts) -> None:
         code.replace("[parameter for parameter in model.parameters() if parameter.requires_grad]", matrices)
     else:
         code.drop('{"params": […if p.ndim < 2], "weight_decay": 0.0}')
+
+
+@fault("optimizer made before the model moves", "test_step.py::test_an_epoch_changes_every_parameter")
+def _(code: Code, facts: Facts) -> None:
+    code.move("optimizer = make_optimizer(model, config)", after="model = make_model(…)")
+    code.add("model.to(device)", after="optimizer = make_optimizer(model, config)")
 
 
 def has_a_head(facts: Facts) -> bool:
