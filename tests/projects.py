@@ -1,6 +1,7 @@
 """Running generated projects, each command in a process of its own. Imports nothing of Plainloop."""
 
 import csv
+import io
 import json
 import shutil
 import signal
@@ -71,6 +72,29 @@ class Warm:
         """End it."""
         self.server.stdin.close()
         self.server.wait()
+
+
+def predicts(warm: Warm, project: Path, data_kind: str, data: Path, checkpoint: Path) -> None:
+    """predict.py gives a line for each thing asked for, or for the language model a text that goes on."""
+
+    def said(*asked: str | Path) -> str:
+        return warm.run(project, "predict.py", "--checkpoint", checkpoint, *asked)
+
+    def rows(*asked: str | Path) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(said(*asked))))[1:]
+
+    if data_kind == "language":
+        text = said("--prompt", "def ")
+        assert text.startswith("def ")
+        assert len(text) > 10
+    elif images := sorted(data.glob("val/**/*.png"))[:3]:
+        assert len(rows(*images)) == len(images)
+    elif data_kind in ("text", "words"):
+        texts = data / "texts"
+        texts.write_text("Return the mean of the values\nimport os . path\n", encoding="utf-8")
+        assert len(rows(texts)) >= 2
+    else:
+        assert rows(data / "val.csv")
 
 
 ROWS = {"series": 300, "words": 500}

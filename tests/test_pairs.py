@@ -5,9 +5,7 @@ bit for bit; evaluated to what training had logged; and asked for predictions. E
 What has passed is remembered by its content in .pairs/, and passes at once until the template or these tests change.
 """
 
-import csv
 import hashlib
-import io
 import json
 import shutil
 import signal
@@ -22,7 +20,7 @@ from plainloop.covering import covering_array
 from plainloop.examples import write_project
 from plainloop.questionnaire import resolve
 from plainloop.render import render
-from projects import ROWS, Warm, assert_same_runs, read_metrics, shrink, stop_at
+from projects import ROWS, Warm, assert_same_runs, predicts, read_metrics, shrink, stop_at
 
 PASSED = ROOT / ".pairs"
 OWN_TESTS = 5
@@ -101,7 +99,7 @@ def test_it_trains(number: int, warm: Warm, samples: Any, tmp_path: Path) -> Non
     resumes_exactly(warm, project, number)
     # What Inductor fuses is not rounded in between, as the plain model of evaluate.py does it.
     evaluates(warm, project, tolerance=1e-3 if number in by_inductor() else 1e-5)
-    predicts(warm, project, data_kind)
+    predicts(warm, project, data_kind, project / "data", project / "runs" / "whole" / "best.pt")
     if number % OWN_TESTS == 0:
         warm.run(project, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
     PASSED.mkdir(exist_ok=True)
@@ -131,25 +129,3 @@ def evaluates(warm: Warm, project: Path, tolerance: float) -> None:
         all(float(evaluated[name]) == pytest.approx(line[name], abs=2e-6, rel=tolerance) for name in names)
         for line in logged
     ), (evaluated, logged)
-
-
-def predicts(warm: Warm, project: Path, data_kind: str) -> None:
-    """A line for each thing asked for, or for the language model a text that goes on."""
-    data = project / "data"
-
-    def rows(*asked: str | Path) -> list[list[str]]:
-        text = warm.run(project, "predict.py", "--checkpoint", "runs/whole/best.pt", *asked)
-        return list(csv.reader(io.StringIO(text)))[1:]
-
-    if data_kind == "language":
-        text = warm.run(project, "predict.py", "--checkpoint", "runs/whole/best.pt", "--prompt", "def ")
-        assert text.startswith("def ")
-        assert len(text) > 10
-    elif images := sorted(data.glob("val/**/*.png"))[:3]:
-        assert len(rows(*images)) == len(images)
-    elif data_kind in ("text", "words"):
-        texts = data / "texts"
-        texts.write_text("Return the mean of the values\nimport os . path\n", encoding="utf-8")
-        assert len(rows(texts)) >= 2
-    else:
-        assert rows(data / "val.csv")

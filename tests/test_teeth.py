@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plainloop.questionnaire import resolve
-from projects import DRIVERS, ROWS, Warm, shrink
+from projects import DRIVERS, ROWS, Warm, predicts, shrink
 from teeth.faults import FAULTS, Fault
 from teeth.forms import FORMS
 
@@ -73,10 +73,15 @@ def test_a_fault_is_caught(fault: Fault, form: str, project, small_data, warm, t
     file.write_text(fault.put_into(source, FACTS[form]), encoding="utf-8")
     assert file.read_text(encoding="utf-8") != source
 
-    # It is silent: with it, training ends as if nothing were wrong.
-    flags = ["--data-dir", small_data(form), "--epochs", "2", "--batch-size", "16", "--num-workers", "0"]
+    # It is silent: with it, training ends as if nothing were wrong, and so does what comes after.
+    data, best = small_data(form), broken / "runs" / "default" / "best.pt"
     if fault.silent:
-        warm.run(broken, "train.py", *flags)
+        flags = ["--epochs", "2", "--batch-size", "16", "--num-workers", "0"]
+        warm.run(broken, "train.py", "--data-dir", data, *flags)
+    if fault.file == "evaluate.py":
+        warm.run(broken, "evaluate.py", "--data-dir", data, "--checkpoint", best)
+    if fault.file == "predict.py":
+        predicts(warm, broken, FACTS[form]["data_kind"], data, best)
 
     test_file, test = fault.caught_by.split("::")
     # By the beginning of its name: some have a longer one in some forms.
