@@ -355,3 +355,19 @@ def code(answers: dict[str, Any]) -> dict[str, str]:
 def test_project_name_is_used():
     project = render({"project_name": "Seventeen"})
     assert all("Seventeen" in project[path] for path in ("README.md", "pyproject.toml"))
+
+
+FLAGS_OF_OTHERS = {"defaults", "vcs-ref", "data", "logdir", "help"}
+"""Copier's, TensorBoard's, and tyro's own."""
+
+
+def test_every_flag_that_is_named_exists():
+    """In README.md and AGENTS.md, in comments, in messages."""
+    for answers, project in zip(covering_array(), projects(), strict=True):
+        commands = "\n".join(project[file] for file in ("config.py", "evaluate.py", "predict.py", "plot.py"))
+        fields = {name.replace("_", "-") for name in re.findall(r"^    (\w+): ", commands, re.MULTILINE)}
+        for path, text in project.items():
+            if not path.endswith((".md", ".py")):
+                continue
+            named = set(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", text))
+            assert named <= fields | FLAGS_OF_OTHERS, (path, named - fields - FLAGS_OF_OTHERS, answers)

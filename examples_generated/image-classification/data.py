@@ -88,6 +88,8 @@ def read_image(file: Path, size: int) -> np.ndarray:
             if upright.mode.startswith("I"):  # 16 bits a pixel, which convert() would cut off at 255
                 upright = Image.fromarray((np.asarray(upright) // 256).astype(np.uint8))
             return np.asarray(upright.convert("RGB").resize((size, size), Image.Resampling.BILINEAR))
+    except FileNotFoundError:
+        raise BadData(f"{file} does not exist: see its name") from None
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise BadData(f"{file} cannot be read as an image ({reason}): replace it or delete it") from None

@@ -67,6 +67,8 @@ class RunFolder:
             print(f"no {self.last} to go on from: starting anew")
         elif not config.overwrite and (self.last.exists() or self.best.exists() or self.metrics.path.exists()):
             raise SystemExit(f"{self.path} has been used: go on with --resume, or start anew with --overwrite")
+        elif config.init_from and config.init_from.resolve() in (self.last.resolve(), self.best.resolve()):
+            raise SystemExit(f"--overwrite would delete {config.init_from}, its own start: give another --run-dir")
 
     def begin(self, device: torch.device) -> None:
         """Write config.json, and clear what an earlier run left, unless this one goes on from it."""

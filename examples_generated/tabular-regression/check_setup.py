@@ -65,7 +65,7 @@ def put_together(config: Config) -> Project:
         raise SystemExit(str(error)) from None
     model = make_model(preprocessing).to(device)
     if config.init_from:
-        load_weights(config.init_from, model)
+        print(load_weights(config.init_from, model))
     criterion = make_criterion()
     return Project(
         config=config,

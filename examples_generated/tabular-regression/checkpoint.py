@@ -4,6 +4,7 @@ import os
 import random
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -40,10 +41,12 @@ def save_checkpoint(path: Path, state: Mapping[str, Stateful], **about: Any) -> 
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
         reason = " ".join(str(error).split())
-        raise SystemExit(f"{path} could not be written ({reason}); what it held before is still there") from error
+        kept = "; what it held before is still there" if path.exists() else ""
+        raise SystemExit(f"{path} could not be written ({reason}){kept}") from error
     if os.name == "posix":
         folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)  # the rename itself reaches the disk
+        with suppress(OSError):  # not every file system has this for a folder
+            os.fsync(folder)  # the rename itself reaches the disk
         os.close(folder)
 
 
@@ -113,16 +116,16 @@ def load_model(path: Path, checkpoint: Mapping[str, Any], model: nn.Module) -> N
         raise SystemExit(f"{path} is of another model than model.py makes now ({reason})") from None
 
 
-def load_weights(path: Path, model: nn.Module) -> None:
-    """Start from the weights in `path`: those that fit by name and shape. The others are named and stay as they are."""
+def load_weights(path: Path, model: nn.Module) -> str:
+    """Start from the weights in `path`: those that fit by name and shape. Gives in words which stay as they are."""
     saved, own = read_checkpoint(path)["model"], model.state_dict()
     fitting = {name: saved[name] for name in own if name in saved and saved[name].shape == own[name].shape}
     if not fitting:
         raise SystemExit(f"no layer of {path} fits this model")
     model.load_state_dict(fitting, strict=False)
-    print(f"{len(fitting)} of {len(own)} weights from {path}", end="")
     unchanged = sorted(own.keys() - fitting.keys())
-    print(f"; left as initialised: {', '.join(unchanged)}" if unchanged else "")
+    left = f"; left as initialised: {', '.join(unchanged)}" if unchanged else ""
+    return f"{len(fitting)} of {len(own)} weights from {path}{left}"
 
 
 def _with_new_settings(saved: dict[str, Any], new: dict[str, Any], start_lr: float) -> dict[str, Any]:

@@ -27,13 +27,12 @@ def explain(
     if run.last.exists():
         weights = f"the weights of {run.last}"
         model.load_state_dict(read_checkpoint(run.last)["model"])
-    elif run.config.init_from:
-        weights = f"the weights of {run.config.init_from}"
-        load_weights(run.config.init_from, model)
     else:
         weights = "the initial weights"
         torch.manual_seed(run.config.seed)
         model.load_state_dict(make_model(preprocessing).state_dict())
+        if run.config.init_from:
+            load_weights(run.config.init_from, model)
     stage = first_bad_stage([loader.dataset[next(iter(loader.sampler))]], model, criterion, device)
     seen = (
         f"the loss of step {step} is not finite. Its batch, made again with {weights}: {stage}."

@@ -82,7 +82,7 @@ def curve(rates: list[float]) -> str:
 def precision(project: Project) -> Iterator[Finding]:
     """Whether the hardware is made for what was chosen."""
     if project.device.type == "cpu":
-        yield "warning", "float16 on a CPU is many times slower than float32: train on a GPU, or answer amp=off"
+        yield "warning", "float16 on a CPU is many times slower than float32: train on a GPU, or change amp to off"
     else:
         yield "ok", f"float16 with loss scaling on {project.device}"
 

@@ -109,7 +109,7 @@ def train(config: Config) -> None:
             return  # every file stays as it is
         print(f"going on from epoch {progress.epoch + 1}, step {progress.step}")
     elif config.init_from:
-        load_weights(config.init_from, model)
+        print(load_weights(config.init_from, model))
     run.begin(device)
     run.write("tokenizer.json", preprocessing.tokenizer)  # for programs that read no .pt
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -136,8 +136,8 @@ def train(config: Config) -> None:
             save_checkpoint(run.best, {"model": model, "progress": progress}, **about)  # to use
 
     try:
-        stop.check()  # one that came during the preparations
         while not finished(progress, config):
+            stop.check()  # for a signal in the preparations, or while the last epoch was saved
             model.train()
             train_loader.sampler.start_at(progress.epoch, progress.batch)
             if evaluation_due(progress, config):

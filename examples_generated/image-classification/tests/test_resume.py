@@ -179,13 +179,12 @@ def test_a_finished_run_stays_as_it_is(config, capsys):
 
 
 def test_a_new_run_can_start_from_saved_weights(config, tmp_path):
-    trained = run_to_end(config)
+    run_to_end(config)
     run_to_end(config, run_dir=tmp_path / "next", init_from=config.run_dir / "best.pt", lr=1e-12)
     start = load(tmp_path / "next" / "last.pt")["model"]
     for name, weights in load(config.run_dir / "best.pt")["model"].items():
         if weights.is_floating_point() and "running" not in name:
             assert start[name].allclose(weights, atol=1e-6), name
-    assert trained["model"].keys() == start.keys()
 
 
 @pytest.mark.parametrize("size", [0, 1000, None], ids=["empty", "truncated", "foreign"])
