@@ -218,7 +218,7 @@ def test_the_learning_rate_follows_its_schedule(config, rates):
 def test_the_schedule_is_shown_without_a_run(config, capsys):
     training.show_schedule(config)
     assert not config.run_dir.exists()
-    assert re.search(rf"{config.lr:g} at .* 10 steps", capsys.readouterr().out)
+    assert re.search(rf"{config.lr:g} .*\b10\b", capsys.readouterr().out)
 
 
 def test_it_stops_when_nothing_improves_any_more(config, stop_after, monkeypatch):

@@ -55,6 +55,6 @@ def _(code: Code, facts: Facts) -> None:
     code.replace("torch.amp.GradScaler(…)", "torch.amp.GradScaler(device.type, enabled=False)")
 
 
-@fault("step past the scaler", ORDER, possible=scales)
+@fault("step past the scaler", ORDER, possible=scales, silent=False)  # with SGD, the loss is soon infinite
 def _(code: Code, facts: Facts) -> None:
     code.rewrite("scaler.step(optimizer)", "optimizer.step()")
