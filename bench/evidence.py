@@ -172,7 +172,9 @@ def figures(curves: Curves) -> dict[str, dict[str, str]]:
 
 def rounded(value: float | None) -> str:
     """A number for a text."""
-    return "not finite" if value is None else f"{value:.3g}"
+    if value is None:
+        return "not finite"
+    return f"{value:,.0f}" if 1_000 <= abs(value) < 1_000_000 else f"{value:.3g}"
 
 
 def section(shown: Shown) -> Iterator[str]:
@@ -184,14 +186,15 @@ def section(shown: Shown) -> Iterator[str]:
         yield f"```diff\n{changed}\n```\n"
     yield f"![{shown.title}](what-breaks/{shown.slug}.svg)\n"
     said = {label.replace(" ", "_"): values for label, values in figures(curves).items()}
-    yield textwrap.fill(shown.text.format_map(said), 120, break_on_hyphens=False) + "\n"
+    text = " ".join(shown.text.split()).format_map(said)
+    yield textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
     if shown.table:
         head = ["", *map(spoken, shown.table)]
         yield f"| {' | '.join(head)} |\n|{'---|' * len(head)}"
         for label, values in figures(curves).items():
             yield f"| {label} | {' | '.join(values[name] for name in shown.table)} |"
         yield ""
-    yield "```\n" + "\n".join(commands(shown)) + "\n```\n"
+    yield "```sh\n" + "\n".join(commands(shown)) + "\n```\n"
 
 
 def kept(shown: Shown) -> Path:

@@ -73,9 +73,8 @@ last.""",
         runs={"with": Run(), "without": Run(fault="zero_grad missing")},
         table=("grad_norm", "loss", "val_accuracy"),
         text="""`backward()` adds to what is in `.grad`: without `zero_grad()` each step follows the sum of all
-gradients since the beginning. The norm of the gradient says so: it grows all the time, to
-{without[grad_norm]} instead of {with[grad_norm]}. The loss alone looks like a rate that is too
-high.""",
+gradients since the beginning. The norm of the gradient says so: it grows, to {without[grad_norm]}
+instead of {with[grad_norm]}. The loss alone looks like a rate that is too high.""",
     ),
     Shown(
         title="Learning rate 100",
@@ -109,10 +108,9 @@ such steps in the same direction, but as if the norm were 1.""",
         runs={"each step": Run(), "each epoch": Run(fault="scheduler that counts steps in the epoch loop")},
         table=("lr", "val_loss", "val_accuracy"),
         text="""Planned in optimizer steps and stepped once an epoch: three epochs are three steps of the plan, and the
-run ends within its warm-up, at the highest rate instead of near zero. The run is short, and far
-from where a high rate does harm, so that the loss is even lower, {each_epoch[val_loss]} instead of
-{each_step[val_loss]}; the accuracy is {each_epoch[val_accuracy]} instead of
-{each_step[val_accuracy]}. Only the rate says that the plan was not followed.""",
+run ends within its warm-up, at the highest rate instead of near zero. In a run as short as this the
+higher rate makes up for it in the loss, {each_epoch[val_loss]} instead of {each_step[val_loss]},
+and not in the accuracy, {each_epoch[val_accuracy]} instead of {each_step[val_accuracy]}.""",
     ),
     Shown(
         title="Last against best",
@@ -246,8 +244,8 @@ higher, at {wrong[val_loss]} instead of {right[val_loss]}; the training loss is 
         answers=TEXTS,
         panels=("train_loss", "val_loss", "val_accuracy"),
         text="""Dropout strikes during evaluation too: the score is not that of the model, {wrong[val_accuracy]} instead
-of {right[val_accuracy]} at the end. And what it draws there, training does not draw: from the first
-evaluation on the training is another as well.""",
+of {right[val_accuracy]} at the end. And it draws from the generator that training draws from: from
+the first evaluation on, the training is another as well.""",
     ),
     fault(
         "evaluation on the training split, by the loop",
@@ -329,8 +327,8 @@ the model will meet: the loss is {wrong[val_loss]} instead of {right[val_loss]}.
         "shuffle off",
         flags=THREE,
         panels=("loss", "val_loss", "val_accuracy"),
-        text="""The files lie in folders, a class each. Unshuffled, a batch holds one class or two, and each step
-unlearns what the one before has learnt: the accuracy is {wrong[val_accuracy]} at the end.""",
+        text="""The files lie in folders, a class each. Unshuffled, a batch holds one class or two, and the model learns
+to say what it has seen last: the accuracy is {wrong[val_accuracy]} at the end.""",
     ),
     fault(
         "the target is the token itself",
@@ -415,7 +413,6 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
         "unscale missing",
         "EMA update only once an epoch",
         "softmax or sigmoid before the training loss",
-        "softmax or sigmoid before the validation loss",
         "(N, 1) against (N), by the data",
         "targets shifted twice, by the data",
         "augmentation of validation data, by the data",
@@ -423,9 +420,6 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
         "validation rows among the training rows",
         "train() only before the first epoch",
         "scheduler that counts steps stepped once a batch",
-        "plateau scheduler given the training loss",
-        "plateau scheduler given another metric than the monitored one",
-        "loss divided per batch and by the number of batches",
         "a mean divided again",
     ),
     "It is about what is kept, or about a run that goes on": (
@@ -465,6 +459,7 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
     "It weighs a few samples or a few steps wrongly": (
         "loss of the last, smaller batch divided by the full size",
+        "loss divided per batch and by the number of batches",
         "loss of the last, shorter step divided by the full number of batches",
         "batches of the last, shorter step left out",
         "the last batch left out of evaluation",
@@ -474,13 +469,17 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
         "scheduler before the step",
         "plateau scheduler before the evaluation",
     ),
+    "The rate follows a curve that was not meant": (
+        "plateau scheduler given the training loss",
+        "plateau scheduler given another metric than the monitored one",
+    ),
     "It clips other gradients than those of the whole step": (
         "clip once a batch instead of once a step",
         "gradient that the optimizer never zeroes in the clip norm",
     ),
     "It ends with an error": ("scaler update missing", "scaler switched off"),
     "It does harm only where float16 overflows": ("step past the scaler",),
-    "It trains with another loss than was asked for, whose curve looks as sound": (
+    "It trains with another loss than was asked for, and no curve says which it is of": (
         "loss weights forgotten",
         "loss weights counted on validation",
         "void counted in the loss",
@@ -488,6 +487,7 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
     "It reports another number than it says, or predicts with another model": (
         "the training loss reported as the mean of batch means",
+        "softmax or sigmoid before the validation loss",
         "metrics as means over batches",
         "evaluation on the training split, by evaluate.py",
         "logged gradient norm taken after clipping",
