@@ -84,8 +84,9 @@ instead of {with[grad_norm]}. The loss alone looks like a rate that is too high.
         runs={"at 0.003": Run(("--lr", "3e-3")), "at 100": Run(("--lr", "100"), status=1)},
         table=("loss", "largest loss"),
         text="""The loss is {at_100[largest loss]} before it stops being a number at all; then the run stops, with exit
-status 1, and names the step and the layer. That is within the first epoch, before the first
-checkpoint: there is no best.pt and no last.pt. `python check.py --lr 100` says so before the run.""",
+status 1, names the step and says that the rate is too high. That is within the first epoch, before
+the first checkpoint: there is no best.pt and no last.pt. `python check.py --lr 100` says so before
+the run.""",
     ),
     Shown(
         title="Clipping on and off",
@@ -208,9 +209,9 @@ accuracy, {wrong[val_accuracy]} and {right[val_accuracy]}: no harm is to be seen
         answers={**VALUES, "scheduler": "cosine"},
         panels=("lr", "val_loss"),
         text="""`scheduler.step(value)` is right for a plateau. Other schedulers of torch take the value for an epoch,
-without an error: the rate follows the metric and not the plan, and is {wrong[lr at 200]} at step 200
-instead of {right[lr at 200]}. In this run that costs little: the validation loss is {wrong[val_loss]}
-instead of {right[val_loss]}.""",
+with a warning that the argument is deprecated and without an error: the rate follows the metric and
+not the plan, and is {wrong[lr at 200]} at step 200 instead of {right[lr at 200]}. In this run that
+costs little: the validation loss is {wrong[val_loss]} instead of {right[val_loss]}.""",
     ),
     fault(
         "optimizer without some of the parameters",
@@ -287,8 +288,8 @@ differs by the few that lie between, {wrong[val_accuracy at 15]} instead of {rig
         text="""A column of predictions against a row of targets makes a square of differences, each prediction against
 every target. What makes it least is the mean of all targets for everyone. The sum over the square
 has as many times too many terms as a batch has rows, so that the validation loss is
-{wrong[val_loss]} instead of {right[val_loss]}, and R² {wrong[val_r2]}; torch warns, once, among the
-other lines.""",
+{wrong[val_loss]} instead of {right[val_loss]}, and R² {wrong[val_r2]}; torch warns, once for each
+size of a batch, among the other lines.""",
     ),
     fault(
         "metrics in standardised units",
