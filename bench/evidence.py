@@ -38,7 +38,6 @@ POINTS = 150
 NAMES = {
     "lr": "learning rate",
     "grad_norm": "gradient norm",
-    "loss": "loss of the step",
     "train_loss": "training loss",
     "val_r2": "validation R²",
 }
@@ -122,10 +121,13 @@ def edit(shown: Shown) -> str:
     return "\n".join(line for line in lines if not line.startswith("@@") and line[1:].strip())
 
 
-def spoken(name: str) -> str:
+def spoken(name: str, shown: Shown) -> str:
     """A quantity as a person says it."""
     which, _, quantity = name.rpartition(" ")
     said = NAMES.get(quantity, quantity.replace("val_", "validation ").replace("_", " "))
+    if quantity == "loss":  # the mean since the line before
+        every = shown.flags[shown.flags.index("--log-every") + 1]
+        said = "loss of the step" if every == "1" else f"loss of {every} steps"
     return f"{which} {said}".strip()
 
 
@@ -148,7 +150,7 @@ def picture(shown: Shown, curves: Curves, file: Path) -> None:
         if name in shown.logarithmic:
             axes.set_yscale("log")
         axes.set_xlabel("step")
-        axes.set_title(spoken(name), fontsize="medium")
+        axes.set_title(spoken(name, shown), fontsize="medium")
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -189,7 +191,7 @@ def section(shown: Shown) -> Iterator[str]:
     text = " ".join(shown.text.split()).format_map(said)
     yield textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
     if shown.table:
-        head = ["", *map(spoken, shown.table)]
+        head = ["", *(spoken(name, shown) for name in shown.table)]
         yield f"| {' | '.join(head)} |\n|{'---|' * len(head)}"
         for label, values in figures(curves).items():
             yield f"| {label} | {' | '.join(values[name] for name in shown.table)} |"

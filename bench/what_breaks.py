@@ -312,7 +312,7 @@ instead of {right[val_f1]}.""",
         "padding is a target",
         answers={"task": "token-classification"},
         flags=("--epochs", "2", *EACH_STEP),
-        panels=("loss", "val_loss", "val_f1"),
+        panels=("loss", "val_f1"),
         text="""Padding that is not marked as such has the first of the tags, which begins an entity. It is easy to tell
 from words, and there is much of it: F1 is {wrong[val_f1]} instead of {right[val_f1]}, most of it
 for finding the ends of the texts.""",
@@ -320,7 +320,7 @@ for finding the ends of the texts.""",
     fault(
         "augmentation of validation data, by the loop",
         flags=THREE,
-        panels=("train_loss", "val_loss", "val_accuracy"),
+        panels=("val_loss", "val_accuracy"),
         text="""The training is the same; the validation images are moved at random too, and are harder than those that
 the model will meet: the loss is {wrong[val_loss]} instead of {right[val_loss]}.""",
     ),
@@ -334,7 +334,7 @@ to say what it has seen last: the accuracy is {wrong[val_accuracy]} at the end."
     fault(
         "the target is the token itself",
         answers={"task": "language-modeling"},
-        flags=("--epochs", "1", *EACH_STEP),
+        flags=("--epochs", "1", "--log-every", "5"),
         panels=("loss",),
         text="""Inputs and targets without the shift. The model only has to copy, and does: nothing is wrong with the
 curve except that it is too good, {wrong[loss]} instead of {right[loss]} at the end.""",
@@ -342,7 +342,7 @@ curve except that it is too good, {wrong[loss]} instead of {right[loss]} at the 
     fault(
         "targets shifted twice, by the loop",
         answers={"task": "language-modeling"},
-        flags=("--epochs", "1", *EACH_STEP),
+        flags=("--epochs", "1", "--log-every", "5"),
         panels=("loss",),
         text="""The data give for each token the one that follows, and the loop shifts once more: the model learns the
 token after the next, which is harder to guess. The loss is {wrong[loss]} instead of {right[loss]}
