@@ -162,7 +162,7 @@ def figures(curves: Curves) -> dict[str, dict[str, str]]:
     """What a text may say of each run: the last of each quantity, the least, the largest, and that of a step."""
     said: dict[str, dict[str, str]] = {}
     for label, run in curves.items():
-        said[label] = {"steps": str(max(step for curve in run.values() for step, _ in curve))}
+        said[label] = {}
         for name, curve in run.items():
             values = [value for _, value in curve if value is not None]
             said[label] |= {f"{name} at {step}": rounded(value) for step, value in curve}
