@@ -410,6 +410,7 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
         "Python's generator not in the checkpoint",
         "NumPy's generator not in the checkpoint",
         "torch's generator not in the checkpoint",
+        "the device's generator not in the checkpoint",
         "position in the epoch lost on resume",
         "scheduler made after the optimizer was loaded",
         "checkpoint written in place",
@@ -450,7 +451,12 @@ NOT_SHOWN: Mapping[str, tuple[str, ...]] = {
         "clip once a batch instead of once a step",
         "gradient that the optimizer never zeroes in the clip norm",
     ),
-    "It ends with an error": ("scaler update missing", "scaler switched off"),
+    "It ends with an error": (
+        "scaler update missing",
+        "scaler switched off",
+        "plateau scheduler stepped without its metric",
+    ),
+    "It changes nothing where the model is on the CPU": ("optimizer made before the model moves",),
     "It does harm only where float16 overflows": ("step past the scaler",),
     "It sets another task, easier or harder than the right one, and the loss is lower or higher": (
         "padding is a target",
