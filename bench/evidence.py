@@ -1,11 +1,12 @@
 """What silent faults do to a run, and what a first lesson shows: writes docs/what-breaks.md from real runs.
 
-    make evidence                               all of it, some minutes on one core
-    PYTHONPATH=tests python bench/evidence.py --only "eval() missing"
+    make evidence                                                        all of it
+    PYTHONPATH=tests python bench/evidence.py --only "eval() missing"    the runs of one picture, and the page
+    PYTHONPATH=tests python bench/evidence.py --only                     the page, from the runs that are kept
 
 Each picture is of runs on the same data, from the same seed, by the commands of generated projects; a fault is put in
-by the very edit of tests/teeth, hence the path. The curves are kept beside the pictures, docs/what-breaks/*.json, so
-that tests/test_evidence.py can compare a new run with them.
+by the very edit of tests/teeth, hence the path. The curves are kept beside the pictures, docs/what-breaks/*.json: the
+page is written from them, and tests/test_evidence.py compares a new run with them.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import shutil
 import signal
 import tempfile
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import matplotlib
@@ -27,7 +28,7 @@ from plainloop.questionnaire import resolve
 from plainloop.render import render
 from projects import Warm, read_metrics, stop_at
 from teeth.faults import FAULTS, Fault
-from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN, Shown
+from what_breaks import FAULTS_SHOWN, LESSONS, NOT_SHOWN, Run, Shown
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "what-breaks.md"
@@ -37,7 +38,6 @@ POINTS = 150
 NAMES = {
     "lr": "learning rate",
     "grad_norm": "gradient norm",
-    "loss": "training loss",
     "train_loss": "training loss",
     "val_r2": "validation R²",
 }
@@ -91,40 +91,43 @@ class Laboratory:
         for label, run in shown.runs.items():
             answers = {**shown.answers, **run.answers}
             project = self.edited(self.project(answers), run.fault, answers)
-            flags = [*shown.flags, *run.flags]
-            rows = read_metrics(self.trained(project, flags, run.stopped_after))
+            rows = read_metrics(self.trained(project, [*shown.flags, *run.flags], run))
             curves[label] = {name: thinned([(row["step"], row[name]) for row in rows if name in row]) for name in names}
         return curves
 
-    def trained(self, project: Path, flags: list[str], stopped_after: int) -> Path:
-        """The folder of a run; of one that is stopped after so many steps and goes on, if that is not 0."""
-        key = f"{project} {flags} {stopped_after}"
+    def trained(self, project: Path, flags: list[str], run: Run) -> Path:
+        """The folder of a run with these flags, which ended as it should."""
+        key = f"{project} {flags} {run.stopped_after}"
         if key not in self.made:
             self.made[key] = project / "runs" / str(len(self.made))
             flags = ["--run-dir", str(self.made[key]), "--num-workers", "0", *flags]
-            if stopped_after:
-                stop_at(self.warm.run, project, stopped_after, signal.SIGTERM, *flags)
+            if run.stopped_after:
+                stop_at(self.warm.run, project, run.stopped_after, signal.SIGTERM, *flags)
                 flags += ["--resume"]
-            self.warm.run(project, "train.py", *flags, status=None)
+            self.warm.run(project, "train.py", *flags, status=run.status)
         return self.made[key]
 
-    def edit(self, shown: Shown) -> str:
-        """The lines that the fault changes."""
-        run = next((run for run in shown.runs.values() if run.fault), None)
-        if run is None:
-            return ""
-        answers = {**shown.answers, **run.answers}
-        put_in = found(run.fault, answers)
-        before = (self.project(answers) / put_in.file).read_text(encoding="utf-8")
-        after = put_in.put_into(before, resolve(answers))
-        lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
-        return "\n".join(line for line in lines if not line.startswith("@@") and line[1:].strip())
+
+def edit(shown: Shown) -> str:
+    """The lines that the fault changes."""
+    run = next((run for run in shown.runs.values() if run.fault), None)
+    if run is None:
+        return ""
+    answers = {**shown.answers, **run.answers}
+    put_in = found(run.fault, answers)
+    before = render(answers)[put_in.file]
+    after = put_in.put_into(before, resolve(answers))
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
+    return "\n".join(line for line in lines if not line.startswith("@@") and line[1:].strip())
 
 
-def spoken(name: str) -> str:
+def spoken(name: str, shown: Shown) -> str:
     """A quantity as a person says it."""
     which, _, quantity = name.rpartition(" ")
     said = NAMES.get(quantity, quantity.replace("val_", "validation ").replace("_", " "))
+    if quantity == "loss":  # the mean since the line before
+        every = shown.flags[shown.flags.index("--log-every") + 1]
+        said = "loss of the step" if every == "1" else f"loss of {every} steps"
     return f"{which} {said}".strip()
 
 
@@ -147,7 +150,7 @@ def picture(shown: Shown, curves: Curves, file: Path) -> None:
         if name in shown.logarithmic:
             axes.set_yscale("log")
         axes.set_xlabel("step")
-        axes.set_title(spoken(name), fontsize="medium")
+        axes.set_title(spoken(name, shown), fontsize="medium")
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
@@ -156,90 +159,111 @@ def picture(shown: Shown, curves: Curves, file: Path) -> None:
 
 
 def figures(curves: Curves) -> dict[str, dict[str, str]]:
-    """What a text may say of each run: the last of each quantity, and the least."""
+    """What a text may say of each run: the last of each quantity, the least, the largest, and that of a step."""
     said: dict[str, dict[str, str]] = {}
     for label, run in curves.items():
         said[label] = {}
         for name, curve in run.items():
             values = [value for _, value in curve if value is not None]
-            said[label][name] = f"{values[-1]:.3g}" if curve and curve[-1][1] is not None else "not finite"
-            said[label][f"least {name}"] = f"{min(values):.3g}" if values else "not finite"
-            said[label][f"largest {name}"] = f"{max(values):.3g}" if values else "not finite"
+            said[label] |= {f"{name} at {step}": rounded(value) for step, value in curve}
+            said[label][name] = rounded(curve[-1][1]) if curve else rounded(None)
+            said[label][f"least {name}"] = rounded(min(values, default=None))
+            said[label][f"largest {name}"] = rounded(max(values, default=None))
     return said
 
 
-def section(laboratory: Laboratory, shown: Shown) -> Iterator[str]:
-    """Run it, draw it, and tell it."""
-    curves = laboratory.curves(shown)
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{shown.slug}.json").write_text(json.dumps(curves) + "\n", encoding="utf-8")
+def rounded(value: float | None) -> str:
+    """A number for a text."""
+    if value is None:
+        return "not finite"
+    return f"{value:,.0f}" if 1_000 <= abs(value) < 1_000_000 else f"{value:.3g}"
+
+
+def section(shown: Shown) -> Iterator[str]:
+    """Draw the runs that are kept, and tell them."""
+    curves = json.loads(kept(shown).read_text(encoding="utf-8"))
     picture(shown, curves, FOLDER / f"{shown.slug}.svg")
     yield f"### {shown.title}\n"
-    if edit := laboratory.edit(shown):
-        yield f"```diff\n{edit}\n```\n"
+    if changed := edit(shown):
+        yield f"```diff\n{changed}\n```\n"
     yield f"![{shown.title}](what-breaks/{shown.slug}.svg)\n"
     said = {label.replace(" ", "_"): values for label, values in figures(curves).items()}
-    yield textwrap.fill(shown.text.format_map(said), 120, break_on_hyphens=False) + "\n"
+    text = " ".join(shown.text.split()).format_map(said)
+    yield textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
     if shown.table:
-        head = ["", *map(spoken, shown.table)]
+        head = ["", *(spoken(name, shown) for name in shown.table)]
         yield f"| {' | '.join(head)} |\n|{'---|' * len(head)}"
-        for label, said in figures(curves).items():
-            yield f"| {label} | {' | '.join(said[name] for name in shown.table)} |"
+        for label, values in figures(curves).items():
+            yield f"| {label} | {' | '.join(values[name] for name in shown.table)} |"
         yield ""
-    yield f"<sub>{commands(shown)}</sub>\n"
+    yield "```sh\n" + "\n".join(commands(shown)) + "\n```\n"
 
 
-def commands(shown: Shown) -> str:
+def kept(shown: Shown) -> Path:
+    """Where the curves of a picture are."""
+    return FOLDER / f"{shown.slug}.json"
+
+
+def commands(shown: Shown) -> Iterator[str]:
     """What makes the runs."""
-    answers = " ".join(f"-d {name}={value}" for name, value in shown.answers.items())
-    said = [f"`copier copy --defaults {answers} …`" if answers else "`copier copy --defaults …`"]
     for label, run in shown.runs.items():
-        changed = "".join(f", -d {name}={value}" for name, value in run.answers.items())
-        edit = ", with the edit" if run.fault else ""
-        edit += f", stopped after step {run.stopped_after} and resumed" if run.stopped_after else ""
-        said.append(f"{label}{changed}{edit}: `{' '.join(['python train.py', *shown.flags, *run.flags])}`")
-    return "; ".join(said)
+        first = label == next(iter(shown.runs))
+        if first or run.answers:
+            answers = "".join(f"-d {name}={value} " for name, value in {**shown.answers, **run.answers}.items())
+            folder = "project" if first else label
+            start = "" if first else "cd ..; "
+            yield f'{start}copier copy --defaults {answers}"$PLAINLOOP" {folder}; cd {folder}; python sample_data.py'
+        arguments = " ".join(["train.py --run-dir", f"runs/{label.replace(' ', '-')}", *shown.flags, *run.flags])
+        comment = "  # after the edit" if run.fault else ""
+        if run.stopped_after:
+            stop = f'"$PLAINLOOP"/tests/drivers/stop_at.py {run.stopped_after} {signal.SIGTERM:d}'
+            yield f"python {stop} {arguments}{comment}"
+            arguments, comment = f"{arguments} --resume", ""
+        yield f"python {arguments}{comment}"
 
 
 INTRODUCTION = """# What breaks, and what it looks like
 
-A training loop that is wrong seldom says so. Each picture shows two runs of the same generated project, on the same
-data and from the same seed: one as it is generated, one with a single mistake. They end with exit status 0, all but the
-one at a learning rate of 100.
-`make evidence` makes this page anew, from real runs; each project's own tests catch every one of these mistakes (README
-has the table).
+A training loop that is wrong seldom says so. Each picture is of runs on the same data and from the same seed. Where it
+comes with an edit, one run is of the project as it is generated, and one with this single mistake. All end with exit
+status 0, but for the one at a learning rate of 100. The edits are those of `make test-teeth`, under each of which a
+project's own tests must fail; [README](../README.md#how-it-is-proved) says which test it was, where that has been run.
+
+The loss of a step is that of its batch, the training loss the mean over the epoch so far. Under each picture stands
+what makes its runs, for an empty folder, with `$PLAINLOOP` as the absolute path of this repository and the packages of
+the project installed; an edit is made by hand. `make evidence` makes all of them, and this page. Another processor
+rounds otherwise, so that the numbers differ a little.
 """
 
 
-def page(laboratory: Laboratory) -> Iterator[str]:
+def page() -> Iterator[str]:
     """All of it."""
     yield INTRODUCTION
     yield "## A first lesson\n"
     for shown in LESSONS:
-        yield from section(laboratory, shown)
+        yield from section(shown)
     yield "## Faults that fail silently\n"
     for shown in FAULTS_SHOWN:
-        yield from section(laboratory, shown)
+        yield from section(shown)
     yield "## Without a picture\n"
-    yield "The projects' tests catch these as well.\n"
+    yield "`make test-teeth` puts these in as well.\n"
     for why, names in NOT_SHOWN.items():
         yield f"- {why}: {'; '.join(names)}."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="print one section, by its title, and leave the page as it is")
+    parser.add_argument("--only", nargs="*", metavar="TITLE", help="make the runs of these pictures alone, or none")
     only = parser.parse_args().only
     matplotlib.use("agg")
+    FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))
-        if only:
-            chosen = [shown for shown in [*LESSONS, *FAULTS_SHOWN] if only in shown.title]
-            lines: Iterable[str] = (line for shown in chosen for line in section(laboratory, shown))
-            print("\n".join(lines))
-        else:
-            PAGE.write_text("\n".join(page(laboratory)).rstrip() + "\n", encoding="utf-8")
+        for shown in [*LESSONS, *FAULTS_SHOWN]:
+            if only is None or shown.title in only:
+                kept(shown).write_text(json.dumps(laboratory.curves(shown)) + "\n", encoding="utf-8")
         laboratory.warm.close()
+    PAGE.write_text("\n".join(page()).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
