@@ -62,7 +62,6 @@ REGENERATED = {
     "scheduler": (REGRESSION, {"scheduler": "one-cycle"}, "another schedule (warmup-cosine then, one-cycle now)"),
     "form of one scheduler": (REGRESSION, {"scheduler": "warmup-linear"}, "another schedule"),
     "no scheduler": (REGRESSION, {"scheduler": "constant"}, "another scheduler (LambdaLR then, nothing now)"),
-    "bf16": (REGRESSION, {"amp": "bf16"}, "another precision (float32 then, bfloat16 now)"),
     "fp16": (REGRESSION, {"amp": "fp16"}, "another scaler (nothing then, GradScaler now)"),
     "ema": (REGRESSION, {"ema": True}, "another ema (nothing then, WeightAverage now)"),
     "no ema": ({**REGRESSION, "ema": True}, {"ema": False}, "another ema (WeightAverage then, nothing now)"),
@@ -104,6 +103,22 @@ def test_a_checkpoint_of_other_answers_is_named_and_its_weights_are_offered(name
     said = warm.run(now, *train, "--run-dir", tmp_path / "next", "--init-from", before / "last.pt")
     assert f"weights from {before / 'last.pt'}" in said
     assert ("left as initialised: " in said) == (name == "task"), said
+
+
+def test_another_precision_is_refused_where_there_is_another(trained, warm, tmp_path):
+    """The answer alone does not make it: without the instructions for bfloat16, it is float32 as before."""
+    _, _, run = trained(**REGRESSION)
+    made, train, _ = trained(**REGRESSION, amp="bf16")
+    source = (made / "evaluate.py").read_text(encoding="utf-8")
+    asked = "torch.backends.cpu.get_cpu_capability()"
+    assert asked in source
+    for capability in ("AVX512", "AVX2"):
+        shutil.copytree(made, tmp_path / capability, ignore=shutil.ignore_patterns("data"))
+        (tmp_path / capability / "evaluate.py").write_text(source.replace(asked, repr(capability)), encoding="utf-8")
+    resume = [*train, "--run-dir", run, "--resume"]
+    said = refusal(warm, tmp_path / "AVX512", *resume)
+    assert "another precision (float32 then, bfloat16 now)" in said
+    assert "finished after 1 epochs" in warm.run(tmp_path / "AVX2", *resume)
 
 
 def test_a_second_process_is_refused_and_the_first_goes_on(trained, warm, tmp_path):
