@@ -36,8 +36,14 @@ def one_sample(project: Project) -> Iterator[Finding]:
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project.images)
-    yield from about_targets(project, project.images, project.labels)
+    yield from about_batch(project, project.images, project.labels)
+
+
+def about_batch(project: Project, images: Tensor, labels: Tensor) -> Iterator[Finding]:
+    of_inputs = list(about_inputs(images))
+    yield from of_inputs
+    if not any(verdict == "wrong" for verdict, _ in of_inputs):  # the targets are compared with their shape
+        yield from about_targets(project, images, labels)
 
 
 def about_inputs(images: Tensor) -> Iterator[Finding]:
@@ -120,8 +126,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, images: Tensor, labels: Tensor) -> list[str]:
-    found = (*about_inputs(images), *about_targets(project, images, labels))
-    return [line for verdict, line in found if verdict == "wrong"]
+    return [line for verdict, line in about_batch(project, images, labels) if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:

@@ -48,8 +48,14 @@ def stretches(ids: Tensor) -> Tensor:
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project, project.tokens)
-    yield from about_targets(project.tokens, project.next_tokens)
+    yield from about_batch(project, project.tokens, project.next_tokens)
+
+
+def about_batch(project: Project, tokens: Tensor, next_tokens: Tensor) -> Iterator[Finding]:
+    of_inputs = list(about_inputs(project, tokens))
+    yield from of_inputs
+    if not any(verdict == "wrong" for verdict, _ in of_inputs):  # the targets are compared with their shape
+        yield from about_targets(tokens, next_tokens)
 
 
 def about_inputs(project: Project, tokens: Tensor) -> Iterator[Finding]:
@@ -123,8 +129,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, tokens: Tensor, next_tokens: Tensor) -> list[str]:
-    found = (*about_inputs(project, tokens), *about_targets(tokens, next_tokens))
-    return [line for verdict, line in found if verdict == "wrong"]
+    return [line for verdict, line in about_batch(project, tokens, next_tokens) if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:

@@ -66,7 +66,7 @@ def put_together(config: Config) -> Project:
         tokens, next_tokens = train_set[key]
     except BadData as error:
         raise SystemExit(str(error)) from None
-    model = make_model(preprocessing, recompute=config.activation_checkpointing).to(device)
+    model = make_model(preprocessing, recompute=config.activation_checkpointing)
     if config.init_from:
         print(load_weights(config.init_from, model))
     criterion = make_criterion()

@@ -35,13 +35,19 @@ def constant_columns(project: Project) -> Iterator[Finding]:
     if constant:
         ignored = " ".join([*project.config.ignore, *constant])
         seen = f"{file}: {listed(constant)} never differs from row to row"
-        yield "warning", f"{seen}, so it says nothing: correct it, or give --ignore {ignored}"
+        yield "warning", f"{seen}, so it says nothing; correct it, or give --ignore {ignored}"
 
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project.features)
-    yield from about_targets(project.features, project.labels)
+    yield from about_batch(project.features, project.labels)
+
+
+def about_batch(features: Tensor, labels: Tensor) -> Iterator[Finding]:
+    of_inputs = list(about_inputs(features))
+    yield from of_inputs
+    if not any(verdict == "wrong" for verdict, _ in of_inputs):  # the targets are compared with their shape
+        yield from about_targets(features, labels)
 
 
 def about_inputs(features: Tensor) -> Iterator[Finding]:
@@ -123,8 +129,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(features: Tensor, labels: Tensor) -> list[str]:
-    found = (*about_inputs(features), *about_targets(features, labels))
-    return [line for verdict, line in found if verdict == "wrong"]
+    return [line for verdict, line in about_batch(features, labels) if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:

@@ -19,11 +19,11 @@ PASSED_ON = {"Alias", "Clone", "Permute", "Select", "Slice", "Squeeze", "ToCopy"
 
 GRADIENTS = {
     "finite": ("ok", "each gets a finite gradient"),
-    "frozen": ("warning", "frozen, so training leaves them as they are; if that is not meant: requires_grad_(True)"),
+    "frozen": ("warning", "frozen, so training leaves them as they are; set requires_grad_(True) if not meant"),
     "unused": ("warning", "no part of the forward pass, so they never change; use them in model.py, or take them out"),
-    "untracked": ("wrong", "used under no_grad() alone, so they never change; if that is meant: requires_grad_(False)"),
-    "cut off": ("wrong", "no gradient reaches them; look for detach(), .data, item() or argmax in forward()"),
-    "not finite": ("wrong", "NaN or infinity for a gradient of a finite loss; look for a sqrt, log or division of 0"),
+    "untracked": ("wrong", "used under no_grad() alone, so they never change; set requires_grad_(False) if meant"),
+    "cut off": ("wrong", "no gradient reaches them, so they never change; look for detach(), .data, item() or argmax"),
+    "not finite": ("wrong", "NaN or infinity for a gradient, which ruins them; look for a sqrt, log or division of 0"),
 }
 
 
@@ -52,8 +52,14 @@ def parameters_in(values: Any) -> Iterator[nn.Parameter]:
 
 
 def parameters(project: Project) -> Iterator[Finding]:
-    """Are all layers and tensors of the model known to it, and on its device?"""
+    """Are all layers and tensors of the model known to it, and can they be moved to the device?"""
     model, device = project.model, project.device
+    empty = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if tensor.is_meta]
+    if empty:
+        seen = f"{listed(empty)}: on the device meta, where tensors have no numbers, so they cannot be moved"
+        yield "wrong", f"{seen}; leave that device out of model.py"
+        return
+    model.to(device)
     own = {id(part) for part in (*model.modules(), *model.parameters(), *model.buffers())}
     strangers = [(path, value) for path, value in held(model) if id(value) not in own]
     layers = [path for path, value in strangers if isinstance(value, nn.Module)]
@@ -67,7 +73,7 @@ def parameters(project: Project) -> Iterator[Finding]:
     for path, value in strangers:
         if isinstance(value, Tensor) and path not in tensors and value.device.type != device.type:
             seen = f"{path} is on {value.device}, and the batches come on {device}"
-            yield "wrong", f"{seen}: with register_buffer() it moves with the model"
+            yield "wrong", f"{seen}: torch computes on one at a time; make it move with the model by register_buffer()"
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if not n_parameters and not layers:
@@ -101,19 +107,21 @@ def forward_pass(project: Project) -> Iterator[Finding]:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
-        yield "wrong", f"the model does not take the batch ({raised_at(error)}): correct model.py or data.py"
+        yield "wrong", f"the model does not take the batch: {raised_at(error)}; correct model.py or data.py"
         return
     project.logits, project.uses = logits, uses.tracked
     expected = tuple(project.labels.shape)
     shape = tuple(logits.shape)
     n_parameters = sum(parameter.numel() for parameter in project.model.parameters())
     if logits.device.type != project.device.type:
-        yield "wrong", f"logits on {logits.device}, labels on {project.device}: correct model.py"
+        seen = f"logits on {logits.device}, labels on {project.device}"
+        yield "wrong", f"{seen}: the loss takes both on one device; correct model.py"
     elif shape != expected:
         seen = f"logits {shape} for labels {expected}"
-        yield "wrong", f"{seen}: model.py must give (N,); even (N, 1) would be compared with labels as N × N pairs"
+        yield "wrong", f"{seen}: even (N, 1) would be compared with labels as N × N pairs; make it (N,) in model.py"
     elif not logits.isfinite().all():
-        yield "wrong", "NaN or infinity in the logits, none in the batch: look for where in model.py"
+        seen = "NaN or infinity in the logits, none in the batch"
+        yield "wrong", f"{seen}: the loss has it from there; look for where it begins in model.py"
     else:
         yield "ok", f"logits {shape} from {n_parameters:,} parameters"
 
@@ -156,9 +164,9 @@ def first_loss(project: Project) -> Iterator[Finding]:
         seen = f"loss {whole:.4f} of the batch, {by_halves:.4f} by its halves"
         yield "wrong", f"{seen}: train.py divides sums; give the loss reduction sum"
     elif loss > 5 * expected:
-        yield "warning", f"{seen}: too large logits; scale the input or the last layer's weights"
+        yield "warning", f"{seen}: too large logits, which take long to unlearn; scale the input or the last layer"
     elif loss < 0.5 * expected and not project.config.init_from:
-        yield "warning", f"{seen}: it seems to know the answer; is that part of the input?"
+        yield "warning", f"{seen}: it seems to know the answer, so the scores mean little; look for it in the input"
     else:
         yield "ok", seen
 
@@ -177,7 +185,7 @@ def gradients(project: Project) -> Iterator[Finding]:
         strangers = leaves(loss) - {id(parameter) for parameter in project.model.parameters()}
         if strangers:
             seen = f"{len(strangers)} tensors that the model does not hold get a gradient, but are not trained or saved"
-            yield "wrong", f"{seen}: make them, or the layers that hold them, attributes of the model in model.py"
+            yield "wrong", f"{seen}; make them, or the layers that hold them, attributes of the model in model.py"
         loss.backward()
     names: dict[str, list[str]] = {}
     for name, parameter in project.model.named_parameters():

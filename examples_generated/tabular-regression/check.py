@@ -32,7 +32,8 @@ def check(config: Config) -> None:
             for verdict, line in look_at(project):
                 note(verdict, line)
         except torch.OutOfMemoryError:
-            note("wrong", f"{project.device} is out of memory: lower --batch-size {config.batch_size}")
+            seen = f"{project.device} is out of memory, as train.py would be"
+            note("wrong", f"{seen}; lower --batch-size {config.batch_size}")
         if any(verdict == "wrong" for verdict, _ in to_fix):
             break  # what follows rests on it
     if to_fix:

@@ -36,13 +36,19 @@ def constant_columns(project: Project) -> Iterator[Finding]:
     if constant:
         ignored = " ".join([*project.config.ignore, *constant])
         seen = f"{file}: {listed(constant)} never differs from row to row"
-        yield "warning", f"{seen}, so it says nothing: correct it, or give --ignore {ignored}"
+        yield "warning", f"{seen}, so it says nothing; correct it, or give --ignore {ignored}"
 
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project.features)
-    yield from about_targets(project.features, project.targets)
+    yield from about_batch(project.features, project.targets)
+
+
+def about_batch(features: Tensor, targets: Tensor) -> Iterator[Finding]:
+    of_inputs = list(about_inputs(features))
+    yield from of_inputs
+    if not any(verdict == "wrong" for verdict, _ in of_inputs):  # the targets are compared with their shape
+        yield from about_targets(features, targets)
 
 
 def about_inputs(features: Tensor) -> Iterator[Finding]:
@@ -68,7 +74,7 @@ def about_targets(features: Tensor, targets: Tensor) -> Iterator[Finding]:
     elif not targets.isfinite().all():
         yield "wrong", f"{seen}: NaN or infinity would go from here into every weight; look for it in the data"
     elif targets.abs().mean() > 10:
-        yield "warning", f"{seen}: far from 0, and the model starts there; scale them in data.py"
+        yield "warning", f"{seen}: far from 0, where the model starts; scale them in data.py"
     else:
         yield "ok", seen
 
@@ -123,8 +129,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(features: Tensor, targets: Tensor) -> list[str]:
-    found = (*about_inputs(features), *about_targets(features, targets))
-    return [line for verdict, line in found if verdict == "wrong"]
+    return [line for verdict, line in about_batch(features, targets) if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:

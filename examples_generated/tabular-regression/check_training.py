@@ -53,7 +53,8 @@ def learnt_by_heart(project: Project) -> Iterator[Finding]:
     if len(trial.losses) < 100 and last < first:
         yield "ok", f"{seen}, which is as far as {SECONDS} seconds go"
     else:
-        yield "warning", f"{seen}: not learnt by heart; try --lr {10 * lr:g} and {lr / 10:g}, then look at model.py"
+        rates = f"--lr {10 * lr:g} and {lr / 10:g}"
+        yield "warning", f"{seen}: not learnt by heart, and all data are harder; try {rates}, then look at model.py"
 
 
 def learning_rate(project: Project) -> Iterator[Finding]:

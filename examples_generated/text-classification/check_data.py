@@ -31,8 +31,14 @@ def one_sample(project: Project) -> Iterator[Finding]:
 
 def one_batch(project: Project) -> Iterator[Finding]:
     """Shapes, types and ranges of the first batch."""
-    yield from about_inputs(project.tokens)
-    yield from about_targets(project, project.tokens, project.labels)
+    yield from about_batch(project, project.tokens, project.labels)
+
+
+def about_batch(project: Project, tokens: dict[str, Tensor], labels: Tensor) -> Iterator[Finding]:
+    of_inputs = list(about_inputs(tokens))
+    yield from of_inputs
+    if not any(verdict == "wrong" for verdict, _ in of_inputs):  # the targets are compared with their shape
+        yield from about_targets(project, tokens, labels)
 
 
 def about_inputs(tokens: dict[str, Tensor]) -> Iterator[Finding]:
@@ -112,8 +118,7 @@ def look_through(project: Project, split: str) -> Look:
 
 
 def faults(project: Project, tokens: dict[str, Tensor], labels: Tensor) -> list[str]:
-    found = (*about_inputs(tokens), *about_targets(project, tokens, labels))
-    return [line for verdict, line in found if verdict == "wrong"]
+    return [line for verdict, line in about_batch(project, tokens, labels) if verdict == "wrong"]
 
 
 def first_fault(project: Project, split: str, indices: list[int]) -> str:

@@ -65,7 +65,7 @@ def put_together(config: Config) -> Project:
         tokens, labels = train_set[key]
     except BadData as error:
         raise SystemExit(str(error)) from None
-    model = make_model(preprocessing).to(device)
+    model = make_model(preprocessing)
     if config.init_from:
         print(load_weights(config.init_from, model))
     criterion = make_criterion()

@@ -57,7 +57,8 @@ def learnt_by_heart(project: Project) -> Iterator[Finding]:
     if len(trial.losses) < 100 and last < first:
         yield "ok", f"{seen}, which is as far as {SECONDS} seconds go"
     else:
-        yield "warning", f"{seen}: not learnt by heart; try --lr {10 * lr:g} and {lr / 10:g}, then look at model.py"
+        rates = f"--lr {10 * lr:g} and {lr / 10:g}"
+        yield "warning", f"{seen}: not learnt by heart, and all data are harder; try {rates}, then look at model.py"
 
 
 def learning_rate(project: Project) -> Iterator[Finding]:
@@ -82,7 +83,7 @@ def curve(rates: list[float]) -> str:
 def precision(project: Project) -> Iterator[Finding]:
     """Whether the hardware is made for what was chosen."""
     if project.device.type == "cpu":
-        yield "warning", "float16 on a CPU is many times slower than float32: train on a GPU, or change amp to off"
+        yield "warning", "float16 on a CPU: many times slower than float32; train on a GPU, or change amp to off"
     else:
         yield "ok", f"float16 with loss scaling on {project.device}"
 
