@@ -310,15 +310,17 @@ MAY_CHANGE = {
     | {"check.py", "checkpoint.py", "diagnose.py", "evaluate.py", "tests/test_resume.py"},
     "device": {
         *("batches.py", "check.py", "checkpoint.py", "config.py", "evaluate.py", "predict.py", "run_folder.py"),
-        *("tests/conftest.py", "train.py"),
+        *("tests/conftest.py", "tests/test_resume.py", "train.py"),
         *("check_setup.py", "check_training.py"),
     },
     "gradient_clipping": ABOUT_THE_LOOP - {"tests/conftest.py"} | {"check_model.py", "check_training.py"} | {"plot.py"},
     "gradient_accumulation": ABOUT_THE_LOOP
     | {"check_setup.py"}
     | {"batches.py", "check.py", "diagnose.py", "run_folder.py", "tests/test_resume.py"},
-    "ema": {"checkpoint.py", "config.py", "ema.py", "tests/test_ema.py", "tests/test_resume.py", "tests/test_step.py"}
-    | {"train.py"},
+    "ema": {
+        *("check_training.py", "checkpoint.py", "config.py", "ema.py", "train.py"),
+        *("tests/test_ema.py", "tests/test_resume.py", "tests/test_step.py"),
+    },
     "compile": ABOUT_THE_LOOP | {"stopping.py", "tests/test_resume.py"},
     "early_stopping": ABOUT_THE_LOOP - {"tests/test_step.py"},
     "monitor": {"tests/test_training.py", "train.py"},

@@ -26,7 +26,7 @@ class Arguments:
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Images of any size."""
     checkpoint: Path = Path("runs/default/best.pt")
-    """What train.py wrote."""
+    """What train.py wrote: best.pt to use, last.pt to go on from."""
 
 
 @torch.inference_mode()

@@ -22,7 +22,7 @@ class Arguments:
     prompt: str
     """The text to go on from."""
     checkpoint: Path = Path("runs/default/best.pt")
-    """What train.py wrote."""
+    """What train.py wrote: best.pt to use, last.pt to go on from."""
     length: int = 200
     """Tokens to add."""
     temperature: float = 0.8

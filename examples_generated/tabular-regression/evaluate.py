@@ -50,7 +50,7 @@ def make_criterion() -> nn.Module:
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
     checkpoint: Path = Path("runs/default/best.pt")
-    """What train.py wrote."""
+    """What train.py wrote: best.pt to use, last.pt to go on from."""
     data_dir: Path = Config.data_dir
     """Folder with the split."""
     split: str = "val"

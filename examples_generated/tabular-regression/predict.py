@@ -23,7 +23,7 @@ class Arguments:
     files: tyro.conf.Positional[tuple[Path, ...]]
     """CSV files with the columns of the training data. The target's is not needed."""
     checkpoint: Path = Path("runs/default/best.pt")
-    """What train.py wrote."""
+    """What train.py wrote: best.pt to use, last.pt to go on from."""
     batch_size: int = 4096
     """Rows in one forward pass."""
 

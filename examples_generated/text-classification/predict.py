@@ -25,7 +25,7 @@ class Arguments:
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Text files in UTF-8, one text a line."""
     checkpoint: Path = Path("runs/default/best.pt")
-    """What train.py wrote."""
+    """What train.py wrote: best.pt to use, last.pt to go on from."""
 
 
 @torch.inference_mode()
