@@ -167,8 +167,10 @@ def test_a_used_folder_is_kept_unless_it_is_to_go(trained, warm, tmp_path):
         assert "--resume goes on, " in refusal(warm, made, *train, "--resume", *flag, status=2)
     nowhere = refusal(warm, made, *train, "--overwrite", "--init-from", tmp_path / "no.pt")
     assert f"{tmp_path / 'no.pt'} does not exist" in nowhere
+    own = refusal(warm, made, *train, "--overwrite", "--init-from", run / "best.pt")
+    assert own == f"--overwrite would delete {run / 'best.pt'}, its own start: give another --run-dir"
     assert contents(run) == kept
-    warm.run(made, *train, "--overwrite", "--init-from", run / "best.pt")
+    warm.run(made, *train, "--overwrite", "--init-from", done / "best.pt")
     assert contents(run).keys() == kept.keys()
     assert contents(run)["last.pt"] != kept["last.pt"]
 
