@@ -14,24 +14,12 @@ import pytest
 
 from conftest import ROOT
 from modules import imported_from
+from plainloop.catalogue import catalogue
 
 pytestmark = pytest.mark.xdist_group("check")
 
-TASKS = [
-    "image-classification",
-    "image-segmentation",
-    "image-regression",
-    "tabular-classification",
-    "tabular-regression",
-    "text-classification",
-    "text-regression",
-    "token-classification",
-    "language-modeling",
-    "time-series-forecasting",
-]
-
 SOUND = [
-    *({"task": task} for task in TASKS),
+    *({"task": task} for task in catalogue()["tasks"]),
     {"task": "image-classification", "labels": "binary", "optimizer": "muon", "amp": "fp16"},
     {"task": "tabular-classification", "labels": "multilabel", "optimizer": "lbfgs"},
     {"task": "tabular-classification", "loss": "weighted-cross-entropy", "optimizer": "adafactor"},

@@ -38,7 +38,7 @@ class Config:
     batch_size: int = 16
     """Windows in one optimizer step."""
     accumulate: int = 4
-    """Forward passes that one optimizer step is split into: less memory, the same gradient."""
+    """Forward passes that one optimizer step is split into: less memory; see README.md for what stays the same."""
     activation_checkpointing: bool = False
     """Compute each block again in the backward pass, instead of keeping it: less memory, a third slower."""
     lr: float = 0.003
